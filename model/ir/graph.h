@@ -1,0 +1,176 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "model/base/ids.h"
+#include "model/base/units.h"
+#include "model/ir/dtype.h"
+
+namespace dcsim {
+
+/// A tensor of the step: a view of one storage. Strides and offset count elements.
+struct Value {
+  std::string name;
+  DType dtype = DType::kFloat32;
+  std::vector<std::int64_t> shape;
+  std::vector<std::int64_t> strides;
+  std::int64_t offset = 0;
+  StorageId storage;
+
+  std::int64_t numel() const;
+  /// Bytes of the elements themselves; the storage may hold more.
+  Bytes bytes() const { return Bytes(numel() * ElementBytes(dtype)); }
+  bool is_contiguous() const;
+};
+
+/// What is allocated and freed. Every value is a view of one.
+struct Storage {
+  Bytes bytes;
+};
+
+/// A parameter of the model, whole: how it is cut over ranks is the schedule's matter
+/// (`ShardElements`, `GatheredBytes`).
+struct Param {
+  std::string name;
+  ValueId value;
+  bool requires_grad = true;
+  std::vector<std::string> tied;
+};
+
+/// A resident tensor that is no parameter: a module's buffer or a lifted constant.
+struct ConstantBuffer {
+  std::string name;
+  ValueId value;
+  std::string data;  // little-endian bytes
+};
+
+/// How the reference training fills an input.
+enum class FillKind : std::uint8_t { kTokens, kUniform };
+
+struct Input {
+  std::string name;
+  ValueId value;
+  FillKind fill = FillKind::kTokens;
+  std::int64_t vocabulary = 0;  // of kTokens
+};
+
+/// Arguments of an op that are no tensors. Names are PyTorch's without "torch.".
+struct DeviceArgument {
+  bool local = true;
+  bool operator==(const DeviceArgument&) const = default;
+};
+struct LayoutArgument {
+  std::string name;
+  bool operator==(const LayoutArgument&) const = default;
+};
+struct MemoryFormatArgument {
+  std::string name;
+  bool operator==(const MemoryFormatArgument&) const = default;
+};
+
+/// One argument in schema order. monostate is None or an undefined tensor; inside a list of tensors
+/// an undefined one is ValueId::None().
+using Argument = std::variant<std::monostate,
+                              ValueId,
+                              std::vector<ValueId>,
+                              std::int64_t,
+                              double,
+                              bool,
+                              std::string,
+                              std::vector<std::int64_t>,
+                              std::vector<double>,
+                              std::vector<bool>,
+                              DType,
+                              DeviceArgument,
+                              LayoutArgument,
+                              MemoryFormatArgument>;
+
+/// One call of an operator.
+struct Op {
+  std::uint32_t schema = 0;  // index into Graph::schemas
+  std::uint32_t module = 0;  // index into Graph::modules
+  GraphId graph;
+  bool returns_list = false;
+  bool recompute = false;
+  std::vector<Argument> arguments;
+  std::vector<ValueId> inputs;   // every tensor among the arguments, in order
+  std::vector<ValueId> outputs;  // None() where a return is unused or no tensor
+};
+
+enum class Direction : std::uint8_t { kForward, kBackward };
+
+enum class GraphInputKind : std::uint8_t { kParam, kBuffer, kInput, kSaved, kTangent, kActivation };
+
+struct GraphInput {
+  GraphInputKind kind = GraphInputKind::kParam;
+  ValueId value;
+  ValueId of;  // kTangent: the forward output that this is the gradient of
+};
+
+enum class GraphOutputKind : std::uint8_t { kLoss, kOutput, kSaved, kGradient, kTangent };
+
+struct GraphOutput {
+  GraphOutputKind kind = GraphOutputKind::kOutput;
+  ValueId value;
+  std::string name;   // kOutput
+  bool held = false;  // kOutput: the caller keeps it until the next forward has returned
+  ParamId param;      // kGradient
+  ValueId of;         // kTangent
+};
+
+/// One forward or backward graph of the step; its ops are the ids [first_op, first_op + op_count).
+struct Subgraph {
+  Direction direction = Direction::kForward;
+  GraphId forward;  // of a backward graph: the forward graph that it differentiates
+  std::vector<GraphInput> inputs;
+  std::vector<GraphOutput> outputs;
+  std::size_t first_op = 0;
+  std::size_t op_count = 0;
+};
+
+/// What the recorder was asked for; only for people and reports.
+struct RecordingNotes {
+  std::string command;
+  std::string options;   // JSON text of the options
+  std::string recorder;  // JSON text of the versions and the command
+};
+
+/// One micro-step of a training job on one device, unsharded and without collectives: the recorded
+/// forward and backward graphs in execution order. An immutable value; `BuildGraph` checks it.
+/// File form: dc-graph/1 (docs/formats.md).
+struct Graph {
+  std::string name;
+  std::uint64_t hash = 0;   // of the file's uncompressed bytes; names the graph in profiles
+  std::int64_t tokens = 0;  // of one micro-step
+  RecordingNotes notes;
+  std::vector<Param> params;
+  std::vector<ConstantBuffer> buffers;
+  std::vector<Input> inputs;
+  std::vector<Storage> storages;
+  std::vector<Value> values;
+  std::vector<std::string> schemas;
+  std::vector<std::string> modules;
+  std::vector<Op> ops;  // of all graphs, in execution order
+  std::vector<Subgraph> graphs;
+
+  const Value& value(ValueId id) const { return values[id.index()]; }
+  const Storage& storage(StorageId id) const { return storages[id.index()]; }
+  const Op& op(OpId id) const { return ops[id.index()]; }
+  const Param& param(ParamId id) const { return params[id.index()]; }
+  StorageId storage_of(ValueId id) const { return values[id.index()].storage; }
+
+  /// "aten::mm" of "aten::mm(Tensor self, …) -> Tensor"; with overload "aten::add.Tensor".
+  std::string_view target(OpId id) const;
+  /// Elements of a parameter, whole.
+  std::int64_t numel(ParamId id) const { return value(param(id).value).numel(); }
+  DType dtype(ParamId id) const { return value(param(id).value).dtype; }
+  /// Elements of all parameters.
+  std::int64_t parameter_count() const;
+};
+
+}  // namespace dcsim

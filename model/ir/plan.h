@@ -1,0 +1,96 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/base/ids.h"
+#include "model/base/units.h"
+
+namespace dcsim {
+
+/// How gradients of ZeRO-1 and ZeRO-2 are reduced; ZeRO-3 always reduce-scatters.
+enum class ReduceCollective : std::uint8_t { kAllReduce, kReduceScatter };
+
+/// What one flush of the reduce bucket launches: one collective a parameter inside one NCCL group,
+/// as DeepCompile does, or a single collective over the bucket.
+enum class FlushCollectives : std::uint8_t { kPerParameter, kOnePerBucket };
+
+/// When the memory of a released parameter may be used again: once the GPU has passed its last use
+/// (record_stream, as DeepSpeed does), or at once in host order, because the gather stream waits
+/// for the compute stream before every gather (event_ordered; peaks do not depend on timing).
+enum class ReleaseMode : std::uint8_t { kEventOrdered, kRecordStream };
+
+/// AdamW as one fused kernel, as multi-tensor passes with one temporary of the partition's size, or
+/// tensor by tensor with two.
+enum class OptimizerKernels : std::uint8_t { kFused, kForeach, kForLoop };
+
+/// PyTorch's caching allocator with its default segments or with expandable ones.
+enum class AllocatorMode : std::uint8_t { kDefault, kExpandableSegments };
+
+/// Decisions that are the same in what a person asks (PlanSpec) and in what is executed (Plan).
+struct ScheduleOptions {
+  int stage = 3;                             // ZeRO stage: 1, 2 or 3
+  int gradient_accumulation_steps = 1;       // micro-steps of one optimizer step
+  std::int64_t reduce_bucket = 500'000'000;  // elements of one reduce buffer
+  bool double_buffer = true;                 // two reduce buffers, used in turn
+  ReduceCollective reduce_collective = ReduceCollective::kAllReduce;
+  FlushCollectives flush_collectives = FlushCollectives::kPerParameter;
+  int communicators = 1;  // 1: gathers and reductions queue in one; 2: one each
+  ReleaseMode release = ReleaseMode::kEventOrdered;
+  std::optional<double> gradient_clipping;  // largest norm of the whole gradient
+  OptimizerKernels optimizer = OptimizerKernels::kFused;
+  AllocatorMode allocator = AllocatorMode::kDefault;
+
+  bool operator==(const ScheduleOptions&) const = default;
+};
+
+/// Which parameters of ZeRO-3 are gathered once per optimizer step and then stay.
+struct KeepGathered {
+  bool all = false;
+  std::vector<std::string> patterns;  // names with '*' for any run of characters
+
+  bool operator==(const KeepGathered&) const = default;
+};
+
+/// What a person asks for: a policy by its versioned name, and its options. `Resolve` turns it into
+/// a Plan. File form: dc-plan-spec/1, YAML or JSON (docs/plans.md).
+struct PlanSpec {
+  std::string policy = "plain-1";
+  ScheduleOptions options;
+  std::int64_t gather_ahead = 0;  // plain-1: parameters gathered before the one in use; 0 is at use
+  KeepGathered keep_gathered;     // plain-1, ZeRO-3
+
+  bool operator==(const PlanSpec&) const = default;
+};
+
+/// Parameters whose gathers are issued together, right before op `position` of a graph's order.
+/// More than one makes an NCCL group.
+struct GatherGroup {
+  std::size_t position = 0;  // 0 … op count of the graph
+  std::vector<ParamId> params;
+
+  bool operator==(const GatherGroup&) const = default;
+};
+
+/// The decisions for one recorded graph.
+struct GraphPlan {
+  std::vector<OpId> order;           // every op of the graph, in host issue order
+  std::vector<GatherGroup> gathers;  // ZeRO-3, by position; one entry a parameter in use
+
+  bool operator==(const GraphPlan&) const = default;
+};
+
+/// Every decision spelled out; `Lower` turns it into a Schedule. File form: dc-plan/1, JSON.
+struct Plan {
+  std::string policy;  // that resolved it, for reports
+  int ranks = 1;
+  ScheduleOptions options;
+  std::vector<ParamId> persistent;  // ZeRO-3: stay gathered; ascending
+  std::vector<GraphPlan> graphs;    // one a recorded graph
+
+  bool operator==(const Plan&) const = default;
+};
+
+}  // namespace dcsim

@@ -1,0 +1,89 @@
+#include "model/ir/plan_options.h"
+
+#include <array>
+#include <cmath>
+
+namespace dcsim {
+namespace {
+
+constexpr std::array<std::string_view, 2> kReduceNames = {"all_reduce", "reduce_scatter"};
+constexpr std::array<std::string_view, 2> kFlushNames = {"per_parameter", "one_per_bucket"};
+constexpr std::array<std::string_view, 2> kReleaseNames = {"event_ordered", "record_stream"};
+constexpr std::array<std::string_view, 3> kOptimizerNames = {"fused", "foreach", "for_loop"};
+constexpr std::array<std::string_view, 2> kAllocatorNames = {"default", "expandable_segments"};
+
+/// A whole number from `least` to `most`.
+void ReadRange(ObjectReader& object, std::string_view key, int least, int most, int& target) {
+  std::int64_t value = 0;
+  if (!object.Optional(key, ReadInteger, value)) {
+    return;
+  }
+  if (value < least || value > most) {
+    object.faults().Add(object.At(key), "expected a whole number from " + std::to_string(least) +
+                                            " to " + std::to_string(most) + ", found " +
+                                            std::to_string(value));
+    return;
+  }
+  target = static_cast<int>(value);
+}
+
+void ReadClipping(ObjectReader& object, std::optional<double>& target) {
+  const Json* value = object.Find("gradient_clipping");
+  if (value == nullptr || *value == "none") {
+    return;
+  }
+  const bool positive = value->is_number() && value->get<double>() > 0;
+  if (!positive) {
+    object.faults().Add(object.At("gradient_clipping"), "expected a norm above 0, or none");
+    return;
+  }
+  target = value->get<double>();
+}
+
+void ReadBucket(ObjectReader& object, std::int64_t& target) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;
+  if (object.Optional("reduce_bucket", ReadElements, target) && (target < 1 || target > kMost)) {
+    object.faults().Add(object.At("reduce_bucket"), "expected from 1 to 1.1e12 elements");
+  }
+}
+
+template <typename Enum, std::size_t kCount>
+std::string NameOf(const std::array<std::string_view, kCount>& names, Enum value) {
+  return std::string(names[static_cast<std::size_t>(value)]);
+}
+
+}  // namespace
+
+void ReadScheduleOptions(ObjectReader& object, ScheduleOptions& options) {
+  constexpr int kMostMicroSteps = 65535;
+  object.Require("stage");
+  ReadRange(object, "stage", 1, 3, options.stage);
+  ReadRange(object, "gradient_accumulation_steps", 1, kMostMicroSteps,
+            options.gradient_accumulation_steps);
+  ReadBucket(object, options.reduce_bucket);
+  object.Optional("double_buffer", ReadBool, options.double_buffer);
+  object.OptionalChoice("reduce_collective", kReduceNames, options.reduce_collective);
+  object.OptionalChoice("flush_collectives", kFlushNames, options.flush_collectives);
+  ReadRange(object, "communicators", 1, 2, options.communicators);
+  object.OptionalChoice("release", kReleaseNames, options.release);
+  ReadClipping(object, options.gradient_clipping);
+  object.OptionalChoice("optimizer", kOptimizerNames, options.optimizer);
+  object.OptionalChoice("allocator", kAllocatorNames, options.allocator);
+}
+
+void PrintScheduleOptions(const ScheduleOptions& options, Json& document) {
+  document["stage"] = options.stage;
+  document["gradient_accumulation_steps"] = options.gradient_accumulation_steps;
+  document["reduce_bucket"] = std::to_string(options.reduce_bucket) + " elements";
+  document["double_buffer"] = options.double_buffer;
+  document["reduce_collective"] = NameOf(kReduceNames, options.reduce_collective);
+  document["flush_collectives"] = NameOf(kFlushNames, options.flush_collectives);
+  document["communicators"] = options.communicators;
+  document["release"] = NameOf(kReleaseNames, options.release);
+  document["gradient_clipping"] =
+      options.gradient_clipping ? Json(*options.gradient_clipping) : Json("none");
+  document["optimizer"] = NameOf(kOptimizerNames, options.optimizer);
+  document["allocator"] = NameOf(kAllocatorNames, options.allocator);
+}
+
+}  // namespace dcsim

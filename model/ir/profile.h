@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/base/ids.h"
+#include "model/base/units.h"
+
+namespace dcsim {
+
+/// One kernel that an op launches, as CUPTI reports it.
+struct Kernel {
+  std::string name;
+  Duration device_time;      // median over the profiled steps
+  std::int64_t ctas = 0;     // thread blocks of its grid
+  std::int64_t threads = 0;  // per CTA
+  Bytes shared_memory;       // per CTA
+};
+
+/// One step of an op's own use of the allocator: a block that it asks for, or gives back.
+/// Blocks are numbered in the order of their allocation within the op.
+struct FootprintStep {
+  enum class Kind : std::uint8_t { kAllocate, kFree };
+  Kind kind = Kind::kAllocate;
+  std::uint32_t block = 0;
+  Bytes bytes;               // of kAllocate: as requested
+  std::int32_t output = -1;  // of kAllocate: index of the op's output that lives in it, or -1
+};
+
+/// What one op of a graph costs on one kind of GPU, measured inside the running step.
+struct OpProfile {
+  OpId op;
+  Duration device_time;                // all its kernels, median over the profiled steps
+  Duration device_time_spread;         // 90th minus 10th percentile
+  Duration host_time;                  // of the call, launch included
+  std::vector<std::uint32_t> kernels;  // indices into Profile::kernels
+  std::vector<FootprintStep> footprint;
+};
+
+/// Times and allocation footprints of a graph's ops on one kind of GPU; the optimizer's kernels are
+/// given per element. File form: dc-profile/1 (docs/formats.md).
+struct Profile {
+  std::uint64_t graph_hash = 0;
+  std::string gpu;
+  std::string origin;      // JSON text: versions, machine, date, command
+  std::int64_t steps = 0;  // profiled
+  Duration step_time;      // forward and backward alone, undisturbed, one GPU
+  Duration kernel_gap;     // that a kernel costs beyond its own time
+  std::vector<Kernel> kernels;
+  std::vector<OpProfile> ops;  // in op order, at most one an op
+
+  /// The entry of an op, or null where it was not measured.
+  const OpProfile* FindOp(OpId id) const;
+};
+
+}  // namespace dcsim

@@ -1,0 +1,90 @@
+#include "model/ir/result.h"
+
+#include <cmath>
+
+#include "model/base/text.h"
+
+namespace dcsim {
+namespace {
+
+/// Six decimals: shares and rates are compared between runs byte for byte.
+double Rounded(double value) {
+  return std::round(value * 1e6) / 1e6;
+}
+
+Json PrintCollectives(const std::vector<CollectiveTotals>& all) {
+  Json list = Json::array();
+  for (const CollectiveTotals& totals : all) {
+    list.push_back({{"kind", CollectiveKindName(totals.kind)},
+                    {"calls", totals.calls},
+                    {"launches", totals.launches},
+                    {"payload_bytes", totals.payload.count()},
+                    {"wire_bytes", totals.wire.count()},
+                    {"busy_ns", totals.busy.ns()}});
+  }
+  return list;
+}
+
+Json PrintClasses(const std::vector<ClassBytes>& classes) {
+  Json object = Json::object();
+  for (const ClassBytes& entry : classes) {
+    object[std::string(BufferClassName(entry.buffer_class))] = entry.bytes.count();
+  }
+  return object;
+}
+
+Json PrintStop(const std::optional<StopReport>& stop) {
+  if (!stop) {
+    return nullptr;
+  }
+  return {{"task", stop->task}, {"requested_bytes", stop->requested.count()}, {"step", stop->step}};
+}
+
+void AddMeasurement(const MeasurementNotes& notes, Json& json) {
+  json["step_times_ns"] = Json::array();
+  for (const Duration time : notes.step_times) {
+    json["step_times_ns"].push_back(time.ns());
+  }
+  json["losses"] = notes.losses;
+  json["versions"] = notes.versions;
+  json["machine"] = notes.machine;
+  json["date"] = notes.date;
+  json["command"] = notes.command;
+}
+
+}  // namespace
+
+Json PrintResult(const Result& result) {
+  Json json = {{"format", "dc-result/1"},
+               {"origin", OriginName(result.origin)},
+               {"outcome", result.outcome},
+               {"stop", PrintStop(result.stop)},
+               {"step_time_ns", result.step_time.ns()},
+               {"bound_ns", result.bound ? Json(result.bound->ns()) : Json(nullptr)},
+               {"compute_ns", result.compute.ns()},
+               {"exposed_communication_ns", result.exposed_communication.ns()}};
+  json["peak_live_bytes"] = result.peak_live.count();
+  json["peak_allocated_bytes"] = result.peak_allocated.count();
+  json["peak_active_bytes"] = result.peak_active.count();
+  json["peak_reserved_bytes"] = result.peak_reserved.count();
+  json["allocated_after_step_bytes"] = result.allocated_after_step.count();
+  json["allocator_retries"] = result.allocator_retries;
+  json["host_pinned_bytes"] = result.host_pinned.count();
+  json["peak_live_bytes_by_class"] = PrintClasses(result.peak_classes);
+  json["collectives"] = PrintCollectives(result.collectives);
+  json["tokens_per_second"] = Rounded(result.tokens_per_second);
+  json["model_flops_utilisation"] = Rounded(result.model_flops_utilisation);
+  json["sources"] = {{"measured", Rounded(result.sources.measured)},
+                     {"interpolated", Rounded(result.sources.interpolated)},
+                     {"estimated", Rounded(result.sources.estimated)}};
+  json["gpus"] = result.gpus;
+  json["workload"] = {{"name", result.workload}, {"graph", HexDigits(result.graph_hash)}};
+  if (result.measurement) {
+    AddMeasurement(*result.measurement, json);
+  }
+  json["plan"] = result.plan;
+  json["cluster"] = result.cluster;
+  return json;
+}
+
+}  // namespace dcsim

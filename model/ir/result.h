@@ -1,0 +1,88 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/base/units.h"
+#include "model/ir/document.h"
+#include "model/ir/schedule.h"
+#include "model/ir/timeline.h"
+
+namespace dcsim {
+
+/// All collectives of one kind in one step.
+struct CollectiveTotals {
+  CollectiveKind kind = CollectiveKind::kAllGather;
+  std::int64_t calls = 0;     // NCCL calls, each of one tensor
+  std::int64_t launches = 0;  // kernels: a group of calls is one
+  Bytes payload;              // full tensors, padding for equal shards included
+  Bytes wire;                 // sent by each rank
+  Duration busy;
+};
+
+/// Share of the device time whose cost was measured, interpolated or estimated; they add up to 1.
+struct SourceShares {
+  double measured = 0;
+  double interpolated = 0;
+  double estimated = 0;
+};
+
+/// Bytes alive at the peak of live bytes, by class.
+struct ClassBytes {
+  BufferClass buffer_class = BufferClass::kActivation;
+  Bytes bytes;
+};
+
+/// Where a step that did not complete stopped.
+struct StopReport {
+  std::string task;  // what it was doing, for people
+  Bytes requested;   // of a failed allocation
+  std::uint32_t step = 0;
+};
+
+/// How a measured result came about.
+struct MeasurementNotes {
+  std::vector<Duration> step_times;  // each the maximum over ranks
+  std::vector<double> losses;        // of the first steps, mean over ranks and micro-steps
+  Json versions;
+  Json machine;
+  std::string date;
+  std::string command;
+};
+
+/// The answer about one schedule, predicted or measured. File form: dc-result/1 (docs/formats.md).
+struct Result {
+  Origin origin = Origin::kPredicted;
+  std::string outcome = "completed";  // or out_of_memory, deadlock
+  std::optional<StopReport> stop;
+  Duration step_time;
+  Duration compute;
+  Duration exposed_communication;
+  Bytes peak_live;
+  Bytes peak_allocated;
+  Bytes peak_active;
+  Bytes peak_reserved;
+  Bytes allocated_after_step;
+  std::int64_t allocator_retries = 0;
+  Bytes host_pinned;
+  std::vector<CollectiveTotals> collectives;  // kinds in use, in enumerator order
+  std::vector<ClassBytes> peak_classes;       // in use, in enumerator order
+  std::string workload;
+  std::uint64_t graph_hash = 0;
+  Json cluster;
+  Json plan;
+  int gpus = 1;
+  SourceShares sources;
+  std::optional<Duration> bound;                // half-width of the prediction's interval
+  std::optional<MeasurementNotes> measurement;  // of measured results
+  double tokens_per_second = 0;                 // over all ranks
+  double model_flops_utilisation = 0;           // of the dense peak of the parameters' dtype
+};
+
+/// The canonical JSON of a result, integers in ns and bytes.
+Json PrintResult(const Result& result);
+
+}  // namespace dcsim

@@ -1,0 +1,57 @@
+#include "model/ir/task_label.h"
+
+namespace dcsim {
+namespace {
+
+std::string OpLabel(const Graph& graph, OpId id) {
+  std::string label(graph.target(id));
+  const std::string& module = graph.modules[graph.op(id).module];
+  return module.empty() ? label : label + " " + module;
+}
+
+std::string CollectiveLabel(const Collective& collective, const Graph& graph) {
+  const auto& calls = collective.calls;
+  if (calls.size() > 1) {
+    return std::to_string(calls.size()) + " tensors";
+  }
+  return calls.front().param.is_none() ? "" : graph.param(calls.front().param).name;
+}
+
+/// The parameter or tensors that a task without an op is about, or "".
+std::string SubjectLabel(const Schedule& schedule, const Graph& graph, TaskId id) {
+  const Work& work = schedule.work(schedule.task(id).work);
+  if (work.kind == Work::Kind::kCollective) {
+    return CollectiveLabel(schedule.collective(CollectiveId(work.subject)), graph);
+  }
+  switch (schedule.task(id).kind) {
+    case TaskKind::kAccumulate:
+    case TaskKind::kMakeContiguous:
+    case TaskKind::kReduceGradCopy:
+      return graph.param(ParamId(work.subject)).name;
+    case TaskKind::kPreDivide:
+    case TaskKind::kStoreReduced:
+      return CollectiveLabel(schedule.collective(CollectiveId(work.subject)), graph);
+    case TaskKind::kRelease:
+      return graph.param(ParamId(schedule.buffer(schedule.memory(id).front().buffer).subject)).name;
+    case TaskKind::kWait: {
+      const TaskId waited = schedule.waits(id).front();
+      return "for " + TaskLabel(schedule, graph, waited);
+    }
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+std::string TaskLabel(const Schedule& schedule, const Graph& graph, TaskId id) {
+  const Task& task = schedule.task(id);
+  if (task.kind == TaskKind::kCompute) {
+    return OpLabel(graph, OpId(schedule.work(task.work).subject));
+  }
+  const std::string subject = SubjectLabel(schedule, graph, id);
+  const std::string kind(TaskKindName(task.kind));
+  return subject.empty() ? kind : kind + " " + subject;
+}
+
+}  // namespace dcsim
