@@ -1,0 +1,32 @@
+#pragma once
+
+#include <vector>
+
+#include "model/ir/graph.h"
+
+namespace dcsim {
+
+/// What follows from a recorded graph alone and is asked again and again.
+struct StepFacts {
+  std::vector<bool> is_view;      // by op: all outputs alias inputs, no kernel runs
+  std::vector<OpId> producer;     // by storage: the op that allocates it, None() for residents,
+                                  // tangents
+  std::vector<ParamId> param_of;  // by storage: the parameter that lives in it, or None()
+  std::vector<bool> is_constant;  // by storage: of a buffer or an input of the step
+  std::vector<std::vector<StorageId>> allocates;  // by op: the storages that it brings to life
+};
+
+StepFacts AnalyseStep(const Graph& graph);
+
+/// Positions in one graph's order where a storage is first and last touched by an op.
+struct UseSpan {
+  std::size_t first = 0;
+  std::size_t last = 0;
+  bool used = false;
+};
+
+/// By storage: the span of its uses as an input or output of ops, when the graph's ops run in
+/// `order`.
+std::vector<UseSpan> FindUses(const Graph& graph, const std::vector<OpId>& order);
+
+}  // namespace dcsim
