@@ -1,0 +1,98 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/base/units.h"
+#include "model/ir/document.h"
+#include "model/ir/dtype.h"
+#include "model/ir/schedule.h"
+
+namespace dcsim {
+
+/// Peak rate of dense matrix products in one element type.
+struct MatmulPeak {
+  DType dtype = DType::kBFloat16;
+  double flops_per_second = 0;
+};
+
+/// One kind of GPU: data-sheet figures, and how much of them kernels reach. The roofline of ops
+/// that no profile covers. File form: dc-gpu/1 (configs/gpus).
+struct GpuSpec {
+  std::string name;
+  Bytes memory;                     // that CUDA reports in total
+  Bytes outside_allocator;          // context, modules and NCCL buffers of one process
+  BytesPerSecond memory_bandwidth;  // data sheet
+  int multiprocessors = 0;
+  std::vector<MatmulPeak> matmul;   // data sheet, dense
+  double matmul_efficiency = 0;     // share of the peak that large products reach
+  double attention_efficiency = 0;  // same, fused attention forward
+  double attention_backward_efficiency = 0;
+  double bandwidth_efficiency = 0;  // share of the bandwidth that streaming kernels reach
+  Duration shortest_kernel;         // no kernel takes less
+  std::vector<Bytes> workspaces;    // that libraries allocate once (cuBLAS)
+  std::string source;               // of these figures, for people
+
+  double MatmulFlops(DType dtype) const;  // peak, 0 when the GPU has no such products
+};
+
+/// What the host thread spends on each kind of call.
+struct HostCosts {
+  Duration view;         // an op without a kernel: dispatch alone
+  Duration launch;       // an op or copy with a kernel: dispatch, allocation, launch
+  Duration collective;   // one NCCL call
+  Duration event;        // record an event, or make a stream wait for one
+  Duration synchronize;  // return from waiting for a stream
+  Duration segment;      // one cudaMalloc or cudaFree
+  std::string source;
+};
+
+/// Measured rate of one kind of memory work, bytes read plus bytes written.
+struct PatternRate {
+  MemoryPattern pattern = MemoryPattern::kCopy;
+  BytesPerSecond rate;
+};
+
+/// A measured size and time. Sizes of all three kinds are full tensors, as in nccl-tests.
+struct CollectivePoint {
+  Bytes payload;
+  Duration time;
+};
+
+/// Measured times of one collective over one number of ranks, by ascending payload.
+struct CollectiveTable {
+  CollectiveKind kind = CollectiveKind::kAllGather;
+  Engine engine = Engine::kNccl;
+  int ranks = 0;
+  std::vector<CollectivePoint> points;
+};
+
+/// A link class for collectives that no table covers.
+struct Link {
+  BytesPerSecond bus_bandwidth;  // as nccl-tests reports it for large messages
+  Duration latency;              // of a launch
+  Duration hop_latency;          // of each ring step
+};
+
+/// The machines of a job: GPUs, links, measured tables. File form: dc-cluster/1 (docs/clusters.md).
+struct Cluster {
+  std::string name;
+  int nodes = 1;
+  int gpus_per_node = 1;
+  GpuSpec gpu;
+  HostCosts host;
+  std::vector<PatternRate> memory_patterns;  // those that were measured
+  std::vector<CollectiveTable> collectives;
+  Link intra_node;
+  std::optional<Link> inter_node;  // needed for more than one node
+  std::string measured;            // versions, machine, date and command of the tables
+  Json document;                   // the whole file, for results
+
+  int gpus() const { return nodes * gpus_per_node; }
+};
+
+/// Reads a dc-cluster/1 document, whose "gpu" is a dc-gpu/1 object. Throws Error with every fault.
+Cluster ReadCluster(const Json& document, const Locator& locate);
+
+}  // namespace dcsim

@@ -1,0 +1,227 @@
+#include <algorithm>
+
+#include "model/cost/cluster.h"
+
+namespace dcsim {
+namespace {
+
+void CheckPositive(ObjectReader& object, std::string_view key, double value) {
+  if (object.Find(key) != nullptr && !(value > 0)) {
+    object.faults().Add(object.At(key), "expected more than 0");
+  }
+}
+
+void ReadCount(ObjectReader& object, std::string_view key, int& target) {
+  constexpr std::int64_t kMost = 1'000'000;
+  std::int64_t count = 0;
+  if (!object.Required(key, ReadInteger, count)) {
+    return;
+  }
+  if (count < 1 || count > kMost) {
+    object.faults().Add(object.At(key), "expected a count from 1 to 1000000");
+    return;
+  }
+  target = static_cast<int>(count);
+}
+
+void ReadShare(ObjectReader& object, std::string_view key, double& target) {
+  if (object.Required(key, ReadNumber, target) && !(target > 0 && target <= 1)) {
+    object.faults().Add(object.At(key), "expected a share above 0 and up to 1");
+  }
+}
+
+void ReadRate(ObjectReader& object, std::string_view key, BytesPerSecond& target) {
+  object.Required(key, ReadBytesPerSecond, target);
+  CheckPositive(object, key, static_cast<double>(target.count()));
+}
+
+void ReadMatmulPeaks(ObjectReader& object, GpuSpec& gpu) {
+  const Json* peaks = object.Require("matmul");
+  if (peaks == nullptr) {
+    return;
+  }
+  const Path path = object.At("matmul");
+  ObjectReader fields(*peaks, path, object.faults());
+  for (const std::string_view name : DTypeNames()) {
+    MatmulPeak peak;
+    peak.dtype = *FindDType(name);
+    if (fields.Optional(name, ReadFlopsPerSecond, peak.flops_per_second)) {
+      CheckPositive(fields, name, peak.flops_per_second);
+      gpu.matmul.push_back(peak);
+    }
+  }
+  fields.RejectUnknown();
+}
+
+void ReadWorkspaces(ObjectReader& object, GpuSpec& gpu) {
+  const Json* list = object.RequireArray("workspaces");
+  const Path path = object.At("workspaces");
+  for (std::size_t i = 0; list != nullptr && i < list->size(); ++i) {
+    if (const auto bytes = ReadBytes((*list)[i], Path(path, i), object.faults())) {
+      gpu.workspaces.push_back(*bytes);
+    }
+  }
+}
+
+GpuSpec ReadGpu(const Json& value, const Path& path, Faults& faults) {
+  ObjectReader object(value, path, faults);
+  GpuSpec gpu;
+  if (const Json* format = object.Require("format"); format != nullptr && *format != "dc-gpu/1") {
+    faults.Add(object.At("format"), "expected \"dc-gpu/1\"");
+  }
+  object.Required("name", ReadString, gpu.name);
+  object.Required("memory", ReadBytes, gpu.memory);
+  CheckPositive(object, "memory", static_cast<double>(gpu.memory.count()));
+  object.Required("outside_allocator", ReadBytes, gpu.outside_allocator);
+  ReadRate(object, "memory_bandwidth", gpu.memory_bandwidth);
+  ReadCount(object, "multiprocessors", gpu.multiprocessors);
+  ReadMatmulPeaks(object, gpu);
+  ReadShare(object, "matmul_efficiency", gpu.matmul_efficiency);
+  ReadShare(object, "attention_efficiency", gpu.attention_efficiency);
+  ReadShare(object, "attention_backward_efficiency", gpu.attention_backward_efficiency);
+  ReadShare(object, "bandwidth_efficiency", gpu.bandwidth_efficiency);
+  object.Required("shortest_kernel", ReadDuration, gpu.shortest_kernel);
+  ReadWorkspaces(object, gpu);
+  object.Required("source", ReadString, gpu.source);
+  object.RejectUnknown();
+  return gpu;
+}
+
+HostCosts ReadHostCosts(const Json& value, const Path& path, Faults& faults) {
+  ObjectReader object(value, path, faults);
+  HostCosts host;
+  object.Required("view", ReadDuration, host.view);
+  object.Required("launch", ReadDuration, host.launch);
+  object.Required("collective", ReadDuration, host.collective);
+  object.Required("event", ReadDuration, host.event);
+  object.Required("synchronize", ReadDuration, host.synchronize);
+  object.Required("segment", ReadDuration, host.segment);
+  object.Required("source", ReadString, host.source);
+  object.RejectUnknown();
+  return host;
+}
+
+Link ReadLink(const Json& value, const Path& path, Faults& faults) {
+  ObjectReader object(value, path, faults);
+  Link link;
+  ReadRate(object, "bus_bandwidth", link.bus_bandwidth);
+  object.Required("latency", ReadDuration, link.latency);
+  object.Required("hop_latency", ReadDuration, link.hop_latency);
+  object.RejectUnknown();
+  return link;
+}
+
+void ReadPoint(const Json& value, const Path& path, Faults& faults, CollectiveTable& table) {
+  if (!value.is_array() || value.size() != 2) {
+    faults.Add(path, "expected a pair such as [16 MiB, 55.3 us]");
+    return;
+  }
+  const auto payload = ReadBytes(value[0], Path(path, std::size_t{0}), faults);
+  const auto time = ReadDuration(value[1], Path(path, std::size_t{1}), faults);
+  if (!payload || !time) {
+    return;
+  }
+  if (!table.points.empty() && *payload <= table.points.back().payload) {
+    faults.Add(path, "sizes must ascend");
+  }
+  table.points.push_back({*payload, *time});
+}
+
+CollectiveTable ReadTable(const Json& value, const Path& path, Faults& faults) {
+  ObjectReader object(value, path, faults);
+  CollectiveTable table;
+  object.Require("kind");
+  object.OptionalChoice("kind", CollectiveKindNames(), table.kind);
+  object.OptionalChoice("engine", EngineNames(), table.engine);
+  ReadCount(object, "ranks", table.ranks);
+  if (const Json* points = object.RequireArray("points")) {
+    const Path here = object.At("points");
+    for (std::size_t i = 0; i < points->size(); ++i) {
+      ReadPoint((*points)[i], Path(here, i), faults, table);
+    }
+    if (points->empty()) {
+      faults.Add(here, "expected at least one pair");
+    }
+  }
+  object.RejectUnknown();
+  return table;
+}
+
+void ReadTables(ObjectReader& object, Cluster& cluster) {
+  const Json* list = object.RequireArray("collectives");
+  const Path path = object.At("collectives");
+  for (std::size_t i = 0; list != nullptr && i < list->size(); ++i) {
+    const Path here(path, i);
+    CollectiveTable table = ReadTable((*list)[i], here, object.faults());
+    for (const CollectiveTable& other : cluster.collectives) {
+      if (other.kind == table.kind && other.engine == table.engine && other.ranks == table.ranks) {
+        object.faults().Add(here, "a second table of this kind, engine and number of ranks");
+      }
+    }
+    cluster.collectives.push_back(std::move(table));
+  }
+}
+
+void ReadPatterns(ObjectReader& object, Cluster& cluster) {
+  const Json* rates = object.Find("memory_patterns");
+  if (rates == nullptr) {
+    return;
+  }
+  const Path path = object.At("memory_patterns");
+  ObjectReader fields(*rates, path, object.faults());
+  for (std::size_t i = 0; i < MemoryPatternNames().size(); ++i) {
+    PatternRate entry;
+    entry.pattern = static_cast<MemoryPattern>(i);
+    if (fields.Optional(MemoryPatternNames()[i], ReadBytesPerSecond, entry.rate)) {
+      CheckPositive(fields, MemoryPatternNames()[i], static_cast<double>(entry.rate.count()));
+      cluster.memory_patterns.push_back(entry);
+    }
+  }
+  fields.RejectUnknown();
+}
+
+}  // namespace
+
+double GpuSpec::MatmulFlops(DType dtype) const {
+  for (const MatmulPeak& peak : matmul) {
+    if (peak.dtype == dtype) {
+      return peak.flops_per_second;
+    }
+  }
+  return 0;
+}
+
+Cluster ReadCluster(const Json& document, const Locator& locate) {
+  RequireFormat(document, "dc-cluster/1", locate);
+  Faults faults(locate);
+  const Path root;
+  ObjectReader object(document, root, faults);
+  Cluster cluster;
+  object.Require("format");
+  object.Required("name", ReadString, cluster.name);
+  ReadCount(object, "nodes", cluster.nodes);
+  ReadCount(object, "gpus_per_node", cluster.gpus_per_node);
+  if (const Json* gpu = object.Require("gpu")) {
+    cluster.gpu = ReadGpu(*gpu, object.At("gpu"), faults);
+  }
+  if (const Json* host = object.Require("host")) {
+    cluster.host = ReadHostCosts(*host, object.At("host"), faults);
+  }
+  ReadPatterns(object, cluster);
+  if (const Json* link = object.Require("intra_node")) {
+    cluster.intra_node = ReadLink(*link, object.At("intra_node"), faults);
+  }
+  if (const Json* link = object.Find("inter_node")) {
+    cluster.inter_node = ReadLink(*link, object.At("inter_node"), faults);
+  } else if (cluster.nodes > 1) {
+    faults.Add(root, "key 'inter_node' is missing; a cluster of several nodes needs it");
+  }
+  object.Required("measured", ReadString, cluster.measured);
+  ReadTables(object, cluster);
+  object.RejectUnknown();
+  faults.ThrowIfAny();
+  cluster.document = document;
+  return cluster;
+}
+
+}  // namespace dcsim

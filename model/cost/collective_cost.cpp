@@ -1,0 +1,90 @@
+#include "model/cost/collective_cost.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace dcsim {
+namespace {
+
+const CollectiveTable* FindTable(const Cluster& cluster,
+                                 CollectiveKind kind,
+                                 Engine engine,
+                                 int ranks) {
+  for (const CollectiveTable& table : cluster.collectives) {
+    if (table.kind == kind && table.engine == engine && table.ranks == ranks) {
+      return &table;
+    }
+  }
+  return nullptr;
+}
+
+/// The straight line through two points, at `payload`, rounded up.
+Duration Line(const CollectivePoint& a, const CollectivePoint& b, Bytes payload) {
+  const double slope = static_cast<double>((b.time - a.time).ns()) /
+                       static_cast<double>((b.payload - a.payload).count());
+  const double ns = static_cast<double>(a.time.ns()) +
+                    std::max(0.0, slope) * static_cast<double>((payload - a.payload).count());
+  return Duration::FromNs(static_cast<std::int64_t>(std::ceil(ns)));
+}
+
+Estimate TableTime(const CollectiveTable& table, Bytes payload, Duration latency) {
+  const auto& points = table.points;
+  const auto above = std::lower_bound(
+      points.begin(), points.end(), payload,
+      [](const CollectivePoint& point, Bytes size) { return point.payload < size; });
+  if (above != points.end() && above->payload == payload) {
+    return {above->time, Source::kMeasured};
+  }
+  if (above == points.begin()) {
+    const CollectivePoint nothing{Bytes(0), std::min(latency, above->time)};
+    return {Line(nothing, *above, payload), Source::kEstimated};
+  }
+  if (above != points.end()) {
+    const CollectivePoint& a = *(above - 1);
+    const double share = static_cast<double>((payload - a.payload).count()) /
+                         static_cast<double>((above->payload - a.payload).count());
+    const double ns =
+        static_cast<double>(a.time.ns()) + share * static_cast<double>((above->time - a.time).ns());
+    return {Duration::FromNs(static_cast<std::int64_t>(std::ceil(ns))), Source::kInterpolated};
+  }
+  if (points.size() == 1) {
+    const double scale =
+        static_cast<double>(payload.count()) / static_cast<double>(points[0].payload.count());
+    const double ns = static_cast<double>(points[0].time.ns()) * scale;
+    return {Duration::FromNs(static_cast<std::int64_t>(std::ceil(ns))), Source::kEstimated};
+  }
+  return {Line(points[points.size() - 2], points.back(), payload), Source::kEstimated};
+}
+
+}  // namespace
+
+Duration RingTime(const Cluster& cluster, CollectiveKind kind, Bytes payload, int ranks) {
+  const bool spans_nodes = ranks > cluster.gpus_per_node && cluster.inter_node.has_value();
+  const Link& link = spans_nodes ? *cluster.inter_node : cluster.intra_node;
+  const BytesPerSecond bandwidth =
+      spans_nodes ? std::min(link.bus_bandwidth, cluster.intra_node.bus_bandwidth)
+                  : link.bus_bandwidth;
+  const std::int64_t passes = kind == CollectiveKind::kAllReduce ? 2 : 1;
+  const std::int64_t steps = passes * (ranks - 1);
+  const double wire = static_cast<double>(payload.count()) * static_cast<double>(steps) / ranks;
+  const Bytes sent(static_cast<std::int64_t>(std::ceil(wire)));
+  return link.latency + link.hop_latency * steps + TransferTime(sent, bandwidth);
+}
+
+Estimate CollectiveTime(
+    const Cluster& cluster, CollectiveKind kind, Engine engine, Bytes payload, int ranks) {
+  if (ranks == 1) {
+    const auto rate =
+        static_cast<std::int64_t>(static_cast<double>(cluster.gpu.memory_bandwidth.count()) *
+                                  cluster.gpu.bandwidth_efficiency);
+    const Duration copy =
+        TransferTime(payload * 2, BytesPerSecond(std::max<std::int64_t>(1, rate)));
+    return {std::max(copy, cluster.gpu.shortest_kernel), Source::kEstimated};
+  }
+  if (const CollectiveTable* table = FindTable(cluster, kind, engine, ranks)) {
+    return TableTime(*table, payload, RingTime(cluster, kind, Bytes(0), ranks));
+  }
+  return {RingTime(cluster, kind, payload, ranks), Source::kEstimated};
+}
+
+}  // namespace dcsim

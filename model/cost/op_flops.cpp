@@ -1,0 +1,127 @@
+#include "model/cost/op_flops.h"
+
+#include <algorithm>
+#include <array>
+
+#include "model/ir/operator_schema.h"
+
+namespace dcsim {
+namespace {
+
+bool IsBackward(std::string_view target) {
+  return target.ends_with("_backward");
+}
+
+bool IsAttention(std::string_view target) {
+  return target.starts_with("aten::_scaled_dot_product_") ||
+         target.starts_with("aten::_efficient_attention_") ||
+         target.starts_with("aten::_flash_attention_");
+}
+
+bool IsMatmul(std::string_view target) {
+  constexpr std::array<std::string_view, 4> kTargets = {"aten::mm", "aten::addmm", "aten::bmm",
+                                                        "aten::baddbmm"};
+  return std::find(kTargets.begin(), kTargets.end(), target) != kTargets.end();
+}
+
+/// Products [.., m, k] x [.., k, n]; the two factors are the last two tensors.
+std::int64_t MatmulFlops(const Graph& graph, const Op& op) {
+  if (op.inputs.size() < 2) {
+    return 0;
+  }
+  const auto& left = graph.value(op.inputs[op.inputs.size() - 2]).shape;
+  const auto& right = graph.value(op.inputs.back()).shape;
+  if (left.size() < 2 || right.empty()) {
+    return 0;
+  }
+  std::int64_t flops = 2 * right.back();
+  for (const std::int64_t extent : left) {
+    flops *= extent;
+  }
+  return flops;
+}
+
+bool IsCausal(const Graph& graph, const Op& op) {
+  const auto schema = FindSchema(graph.schemas[op.schema]);
+  for (std::size_t i = 0; schema && i < schema->arguments.size() && i < op.arguments.size(); ++i) {
+    if (schema->arguments[i].name == "is_causal") {
+      const bool* causal = std::get_if<bool>(&op.arguments[i]);
+      return causal != nullptr && *causal;
+    }
+  }
+  return false;
+}
+
+/// Query and key are [batch, heads, length, head_dim]; a backward has the output's gradient first.
+std::int64_t AttentionFlops(const Graph& graph, const Op& op, bool backward) {
+  const std::size_t query_at = backward ? 1 : 0;
+  if (op.inputs.size() < query_at + 2) {
+    return 0;
+  }
+  const auto& query = graph.value(op.inputs[query_at]).shape;
+  const auto& key = graph.value(op.inputs[query_at + 1]).shape;
+  if (query.size() != 4 || key.size() != 4) {
+    return 0;
+  }
+  std::int64_t flops = 4 * query[0] * query[1] * query[2] * query[3] * key[2];
+  if (query[2] == key[2] && IsCausal(graph, op)) {
+    flops /= 2;
+  }
+  return backward ? flops / 2 * 5 : flops;
+}
+
+}  // namespace
+
+OpClass ClassifyOp(const Graph& graph, OpId id) {
+  const std::string_view target = graph.target(id);
+  if (IsMatmul(target)) {
+    return OpClass::kMatmul;
+  }
+  if (IsAttention(target)) {
+    return IsBackward(target) ? OpClass::kAttentionBackward : OpClass::kAttention;
+  }
+  return OpClass::kStreaming;
+}
+
+std::int64_t CountFlops(const Graph& graph, OpId id) {
+  switch (ClassifyOp(graph, id)) {
+    case OpClass::kMatmul:
+      return MatmulFlops(graph, graph.op(id));
+    case OpClass::kAttention:
+      return AttentionFlops(graph, graph.op(id), false);
+    case OpClass::kAttentionBackward:
+      return AttentionFlops(graph, graph.op(id), true);
+    case OpClass::kStreaming:
+      return 0;
+  }
+  return 0;
+}
+
+Bytes CountBytes(const Graph& graph, OpId id) {
+  const Op& op = graph.op(id);
+  const bool lookup = graph.target(id) == "aten::embedding";
+  Bytes bytes;
+  // An expanded tensor has more elements than its storage has bytes to read.
+  const auto add = [&](ValueId value) {
+    if (!value.is_none()) {
+      const Bytes storage = graph.storage(graph.storage_of(value)).bytes;
+      bytes += std::min(graph.value(value).bytes(), storage);
+    }
+  };
+  for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+    const bool table = lookup && i == 0;
+    add(table ? op.outputs.front() : op.inputs[i]);
+  }
+  std::for_each(op.outputs.begin(), op.outputs.end(), add);
+  return bytes;
+}
+
+std::int64_t CountModelFlops(const Graph& graph) {
+  std::int64_t flops = 0;
+  for (std::size_t i = 0; i < graph.ops.size(); ++i) {
+    flops += graph.ops[i].recompute ? 0 : CountFlops(graph, OpId(i));
+  }
+  return flops;
+}
+
+}  // namespace dcsim

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+
+#include "model/ir/graph.h"
+
+namespace dcsim {
+
+/// What an op computes; chooses the efficiency of the roofline.
+enum class OpClass : std::uint8_t { kMatmul, kAttention, kAttentionBackward, kStreaming };
+
+OpClass ClassifyOp(const Graph& graph, OpId id);
+
+/// Floating-point operations of matrix products and fused attention, two a multiply-add; 0 for
+/// everything else.
+///
+///   mm, addmm         2 * m * n * k
+///   bmm, baddbmm      2 * b * m * n * k
+///   attention         4 * batch * heads * queries * keys * head_dim, half of it when causal with
+///   as
+///                     many queries as keys
+///   its backward      2.5 times that (five products instead of two)
+///
+/// Source: PyTorch torch/utils/flop_counter.py, which counts causal attention whole.
+std::int64_t CountFlops(const Graph& graph, OpId id);
+
+/// Bytes that an op's kernels must move at least: its input and output tensors once each, an
+/// embedding's table only in the rows looked up.
+Bytes CountBytes(const Graph& graph, OpId id);
+
+/// CountFlops over the ops that are no recomputation: what model FLOPs utilisation counts.
+std::int64_t CountModelFlops(const Graph& graph);
+
+}  // namespace dcsim

@@ -1,0 +1,134 @@
+#include "model/cost/work_cost.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "model/base/error.h"
+#include "model/cost/collective_cost.h"
+#include "model/cost/op_flops.h"
+#include "model/graph/step_facts.h"
+
+namespace dcsim {
+namespace {
+
+/// What the cost of each work is derived from.
+struct CostInputs {
+  const Schedule& schedule;
+  const Graph& graph;
+  const Profile* profile;
+  const Cluster& cluster;
+  StepFacts facts;
+};
+
+Duration RoundUpNs(double seconds) {
+  return Duration::FromNs(static_cast<std::int64_t>(std::ceil(seconds * 1e9)));
+}
+
+double StreamingSeconds(Bytes bytes, const GpuSpec& gpu) {
+  return static_cast<double>(bytes.count()) /
+         (static_cast<double>(gpu.memory_bandwidth.count()) * gpu.bandwidth_efficiency);
+}
+
+double Efficiency(OpClass op_class, const GpuSpec& gpu) {
+  switch (op_class) {
+    case OpClass::kAttention:
+      return gpu.attention_efficiency;
+    case OpClass::kAttentionBackward:
+      return gpu.attention_backward_efficiency;
+    default:
+      return gpu.matmul_efficiency;
+  }
+}
+
+double ComputeSeconds(const Graph& graph, OpId id, const GpuSpec& gpu) {
+  const std::int64_t flops = CountFlops(graph, id);
+  if (flops == 0) {
+    return 0;
+  }
+  const DType dtype = graph.value(graph.op(id).inputs.front()).dtype;
+  const double peak = gpu.MatmulFlops(dtype);
+  if (peak == 0) {
+    throw Error("gpu " + gpu.name + ": matmul: no rate for " + std::string(DTypeName(dtype)) +
+                ", which " + std::string(graph.target(id)) + " needs");
+  }
+  return static_cast<double>(flops) / (peak * Efficiency(ClassifyOp(graph, id), gpu));
+}
+
+WorkCost OpCost(const CostInputs& inputs, OpId id) {
+  if (inputs.facts.is_view[id.index()]) {
+    return {Duration(), inputs.cluster.host.view, Source::kMeasured};
+  }
+  const OpProfile* measured = inputs.profile == nullptr ? nullptr : inputs.profile->FindOp(id);
+  if (measured != nullptr) {
+    const auto kernels = static_cast<std::int64_t>(measured->kernels.size());
+    return {measured->device_time + inputs.profile->kernel_gap * kernels, measured->host_time,
+            Source::kMeasured};
+  }
+  return {RooflineTime(inputs.graph, id, inputs.cluster.gpu), inputs.cluster.host.launch,
+          Source::kEstimated};
+}
+
+WorkCost CollectiveCost(const CostInputs& inputs, const Collective& collective) {
+  const Estimate estimate = CollectiveTime(inputs.cluster, collective.kind, collective.engine,
+                                           collective.payload(), collective.ranks);
+  const auto launches = static_cast<std::int64_t>(collective.launches());
+  return {estimate.time, inputs.cluster.host.collective * launches, estimate.source};
+}
+
+/// Rate of memory work: measured for its pattern, or the roofline's.
+std::pair<double, Source> PatternRateOf(const Cluster& cluster, MemoryPattern pattern) {
+  for (const PatternRate& entry : cluster.memory_patterns) {
+    if (entry.pattern == pattern) {
+      return {static_cast<double>(entry.rate.count()), Source::kMeasured};
+    }
+  }
+  const GpuSpec& gpu = cluster.gpu;
+  return {static_cast<double>(gpu.memory_bandwidth.count()) * gpu.bandwidth_efficiency,
+          Source::kEstimated};
+}
+
+WorkCost MemoryCost(const CostInputs& inputs, const Work& work) {
+  const auto [rate, source] = PatternRateOf(inputs.cluster, work.pattern);
+  const Duration streaming = RoundUpNs(static_cast<double>(work.moved.count()) / rate);
+  const Duration shortest = inputs.cluster.gpu.shortest_kernel * work.launches;
+  return {std::max(streaming, shortest), inputs.cluster.host.launch * work.launches, source};
+}
+
+WorkCost CostOf(const CostInputs& inputs, const Work& work) {
+  switch (work.kind) {
+    case Work::Kind::kOp:
+      return OpCost(inputs, OpId(work.subject));
+    case Work::Kind::kCollective:
+      return CollectiveCost(inputs, inputs.schedule.collective(CollectiveId(work.subject)));
+    case Work::Kind::kMemory:
+      return MemoryCost(inputs, work);
+    case Work::Kind::kNone:
+      return {Duration(), Duration(), Source::kMeasured};
+  }
+  return {};
+}
+
+}  // namespace
+
+Duration RooflineTime(const Graph& graph, OpId id, const GpuSpec& gpu) {
+  const double seconds =
+      std::max(ComputeSeconds(graph, id, gpu), StreamingSeconds(CountBytes(graph, id), gpu));
+  return std::max(RoundUpNs(seconds), gpu.shortest_kernel);
+}
+
+std::vector<WorkCost> EstimateWorks(const Schedule& schedule,
+                                    const Graph& graph,
+                                    const Profile* profile,
+                                    const Cluster& cluster) {
+  const CostInputs inputs{schedule, graph, profile, cluster, AnalyseStep(graph)};
+  std::vector<WorkCost> costs;
+  costs.reserve(schedule.works().size());
+  for (const Work& work : schedule.works()) {
+    WorkCost cost = CostOf(inputs, work);
+    cost.host += cluster.host.event * work.events;
+    costs.push_back(cost);
+  }
+  return costs;
+}
+
+}  // namespace dcsim

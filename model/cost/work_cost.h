@@ -1,0 +1,39 @@
+#pragma once
+
+#include <vector>
+
+#include "model/cost/cluster.h"
+#include "model/cost/estimate.h"
+#include "model/ir/graph.h"
+#include "model/ir/profile.h"
+#include "model/ir/schedule.h"
+
+namespace dcsim {
+
+/// What one Work costs: time on its stream, time of the host thread to issue it.
+struct WorkCost {
+  Duration device;
+  Duration host;
+  Source source = Source::kEstimated;  // of the device time
+};
+
+/// Costs of all works of a schedule, by WorkId.
+///
+///   profile   measured op times, or null; ops it lacks fall back to the roofline
+///
+/// Op: the profile's median, else
+///   max(FLOPs / (peak * efficiency), bytes / (bandwidth * efficiency), shortest kernel).
+/// Collective: CollectiveTime of the group's summed payload.
+/// Memory: max(moved / rate, launches * shortest kernel), with the cluster's rate of the pattern,
+/// else bandwidth * efficiency. Host: a view, launch, or NCCL call each at its own cost, and one
+/// event cost an event. Throws Error when a floating matrix product has a dtype that the GPU table
+/// lacks.
+std::vector<WorkCost> EstimateWorks(const Schedule& schedule,
+                                    const Graph& graph,
+                                    const Profile* profile,
+                                    const Cluster& cluster);
+
+/// The roofline of one op alone, for reports on what is missing from a profile.
+Duration RooflineTime(const Graph& graph, OpId id, const GpuSpec& gpu);
+
+}  // namespace dcsim
