@@ -1,0 +1,29 @@
+#pragma once
+
+#include "model/ir/graph.h"
+#include "model/ir/plan.h"
+#include "model/ir/profile.h"
+#include "model/ir/schedule.h"
+
+namespace dcsim {
+
+/// Device memory that a process holds besides its tensors, from its first matrix product on (a
+/// cuBLAS workspace, say). Belongs to the GPU, so the cluster states it.
+struct Workspaces {
+  std::vector<Bytes> blocks;
+};
+
+/// Spells a plan out as one optimizer step: every task in host issue order, with its stream, the
+/// events it waits for, what it allocates, uses and frees. docs/schedules.md walks through one.
+///
+///   plan     checked by FindPlanFaults
+///   profile  footprints of the ops' own temporaries, or null for none
+///
+/// ZeRO-1, 2 and 3 as DeepCompile executes them (csrc/compile of DeepSpeed 0.19.6), on the options
+/// of plain policies.
+Schedule Lower(const Plan& plan,
+               const Graph& graph,
+               const Profile* profile,
+               const Workspaces& workspaces);
+
+}  // namespace dcsim

@@ -1,0 +1,94 @@
+#include "model/passes/lower_state.h"
+
+namespace dcsim {
+namespace {
+
+/// Buffer for a whole parameter, from the gather stream's pool as DeepCompile allocates it.
+BufferId AddGatheredBuffer(LowerState& state, ParamId param, std::int64_t elements) {
+  Buffer buffer;
+  buffer.bytes = Bytes(elements * ElementBytes(state.graph.dtype(param)));
+  buffer.subject = static_cast<std::uint32_t>(param.index());
+  buffer.pool = static_cast<std::uint8_t>(StreamRole::kGather);
+  buffer.buffer_class = BufferClass::kGatheredParameter;
+  if (state.plan.options.release == ReleaseMode::kRecordStream) {
+    buffer.recorded_streams = StreamBit(StreamRole::kCompute);
+  }
+  return state.builder.AddBuffer(buffer);
+}
+
+/// Adds the parameter to the collective; allocates its buffer unless it is persistent.
+void AddCall(LowerState& state, ParamId param, Collective& collective, TaskDraft& draft) {
+  const std::int64_t elements = GatheredElements(state.graph.numel(param), state.plan.ranks);
+  collective.calls.push_back({param, elements, 0});
+  BufferId& buffer = state.gathered[param.index()];
+  if (buffer.is_none()) {
+    buffer = AddGatheredBuffer(state, param, elements);
+    draft.Allocate(buffer);
+  }
+  draft.Read(state.flat_of(param).weights);
+  draft.Write(buffer);
+  state.is_valid[param.index()] = true;
+}
+
+/// One launch for parameters of one dtype; NCCL groups may mix dtypes, the cost tables do not.
+void AddGatherOf(LowerState& state, DType dtype, const std::vector<ParamId>& params) {
+  Collective collective;
+  collective.kind = CollectiveKind::kAllGather;
+  collective.dtype = dtype;
+  collective.ranks = state.plan.ranks;
+  TaskDraft draft = state.Draft(TaskKind::kAllGather, StreamRole::kGather);
+  for (const ParamId param : params) {
+    AddCall(state, param, collective, draft);
+  }
+  // The gather stream waits for the compute stream's position, and records an event a parameter.
+  draft.work.events = static_cast<std::uint16_t>(3 * params.size());
+  if (const TaskId last = state.builder.last(StreamRole::kCompute); !last.is_none()) {
+    draft.waits.push_back(last);
+  }
+  draft.work.kind = Work::Kind::kCollective;
+  draft.work.subject = static_cast<std::uint32_t>(state.builder.AddCollective(collective).index());
+  const TaskId task = state.builder.Add(draft);
+  for (const ParamId param : params) {
+    state.gather_task[param.index()] = task;
+  }
+}
+
+}  // namespace
+
+void AddGather(LowerState& state, const GatherGroup& group) {
+  std::map<DType, std::vector<ParamId>> missing;
+  for (const ParamId param : group.params) {
+    if (!state.is_valid[param.index()]) {
+      missing[state.graph.dtype(param)].push_back(param);
+    }
+  }
+  for (const auto& [dtype, params] : missing) {
+    AddGatherOf(state, dtype, params);
+  }
+}
+
+void AddWaitForGather(LowerState& state, ParamId param) {
+  TaskId& gather = state.gather_task[param.index()];
+  if (gather.is_none()) {
+    return;  // persistent, and the compute stream has waited for it in an earlier graph
+  }
+  TaskDraft draft = state.Draft(TaskKind::kWait, StreamRole::kCompute);
+  draft.work.events = 1;
+  draft.waits.push_back(gather);
+  state.builder.Add(draft);
+  gather = TaskId::None();
+}
+
+void AddRelease(LowerState& state, ParamId param) {
+  if (state.is_persistent[param.index()]) {
+    return;
+  }
+  TaskDraft draft = state.Draft(TaskKind::kRelease);
+  BufferId& buffer = state.gathered[param.index()];
+  draft.Free(buffer);
+  state.builder.Add(draft);
+  buffer = BufferId::None();
+  state.is_valid[param.index()] = false;
+}
+
+}  // namespace dcsim

@@ -1,0 +1,226 @@
+#include "model/passes/lower_state.h"
+
+namespace dcsim {
+namespace {
+
+constexpr std::int64_t kMasterBytes = 4;  // float32
+
+/// What one AdamW update of a partition reads and writes per element, in bytes, its kernels, and
+/// the float32 temporaries of the partition's size that it holds.
+struct OptimizerTraffic {
+  MemoryPattern pattern;
+  std::int64_t bytes_per_element;
+  std::size_t launches;
+  std::size_t temporaries;
+};
+
+/// Fused: master, gradient, both moments read, all but the gradient written: 16 + 12 bytes.
+/// Foreach and for-loop (torch.optim.AdamW without fused): weight decay 8, exp_avg lerp 12,
+/// exp_avg_sq mul 8 and addcmul 12, sqrt 8, division 8, eps 8, addcdiv 16 bytes an element.
+OptimizerTraffic TrafficOf(OptimizerKernels kernels) {
+  constexpr std::int64_t kPassesBytes = 8 + 12 + 8 + 12 + 8 + 8 + 8 + 16;
+  switch (kernels) {
+    case OptimizerKernels::kFused:
+      return {MemoryPattern::kAdamW, 28, 1, 0};
+    case OptimizerKernels::kForeach:
+      return {MemoryPattern::kPasses, kPassesBytes, 8, 1};
+    case OptimizerKernels::kForLoop:
+      return {MemoryPattern::kPasses, kPassesBytes, 8, 2};
+  }
+  return {MemoryPattern::kAdamW, 28, 1, 0};
+}
+
+BufferId AddPartitionBuffer(LowerState& state, BufferClass buffer_class, Bytes bytes) {
+  Buffer buffer;
+  buffer.bytes = bytes;
+  buffer.buffer_class = buffer_class;
+  return state.builder.AddBuffer(buffer);
+}
+
+TaskDraft ComputeDraft(
+    LowerState& state, TaskKind kind, MemoryPattern pattern, Bytes moved, std::size_t group) {
+  TaskDraft draft = state.Draft(kind, StreamRole::kCompute);
+  draft.work = MemoryWork(pattern, moved, 1, 0, static_cast<std::uint32_t>(group));
+  return draft;
+}
+
+TaskId AddCollectiveTask(LowerState& state,
+                         TaskKind kind,
+                         const Collective& collective,
+                         const std::vector<BufferUse>& uses) {
+  TaskDraft draft = state.Draft(kind, StreamRole::kReduce);
+  draft.work.kind = Work::Kind::kCollective;
+  draft.work.events = 2;
+  draft.work.subject = static_cast<std::uint32_t>(state.builder.AddCollective(collective).index());
+  draft.waits.push_back(state.builder.last(StreamRole::kCompute));
+  draft.uses = uses;
+  return state.builder.Add(draft);
+}
+
+void AddComputeWait(LowerState& state, TaskId task) {
+  TaskDraft draft = state.Draft(TaskKind::kWait, StreamRole::kCompute);
+  draft.work.events = 1;
+  draft.waits.push_back(task);
+  state.builder.Add(draft);
+}
+
+/// Squared norm of the own partitions, summed over ranks; the compute stream goes on once it is
+/// there. The host reads nothing.
+void AddNorm(LowerState& state) {
+  for (std::size_t g = 0; g < state.flat.size(); ++g) {
+    const FlatBuffers& flat = state.flat[g];
+    if (flat.partition == 0) {
+      continue;
+    }
+    const Bytes moved(flat.partition * ElementBytes(state.groups[g].dtype));
+    TaskDraft draft = ComputeDraft(state, TaskKind::kGradientNorm, MemoryPattern::kNorm, moved, g);
+    draft.Read(flat.gradient_partition);
+    state.builder.Add(draft);
+  }
+  Collective collective;
+  collective.kind = CollectiveKind::kAllReduce;
+  collective.dtype = DType::kFloat32;
+  collective.communicator = state.reduce_communicator();
+  collective.ranks = state.plan.ranks;
+  collective.calls.push_back({ParamId::None(), 1, 0});
+  AddComputeWait(state, AddCollectiveTask(state, TaskKind::kReduceNorm, collective, {}));
+}
+
+/// Gradient partition -> float32; ZeRO-1's partition goes back then.
+BufferId AddCast(LowerState& state, std::size_t g) {
+  FlatBuffers& flat = state.flat[g];
+  const std::int64_t element_bytes = ElementBytes(state.groups[g].dtype);
+  const BufferId gradient =
+      AddPartitionBuffer(state, BufferClass::kTemporary, Bytes(flat.partition * kMasterBytes));
+  TaskDraft draft = ComputeDraft(state, TaskKind::kCastGradients, MemoryPattern::kWiden,
+                                 Bytes(flat.partition * (element_bytes + kMasterBytes)), g);
+  draft.Allocate(gradient);
+  draft.Read(flat.gradient_partition);
+  draft.Write(gradient);
+  if (state.plan.options.stage == 1) {
+    draft.Free(flat.gradient_partition);
+  }
+  state.builder.Add(draft);
+  return gradient;
+}
+
+void AddClip(LowerState& state, std::size_t g, BufferId gradient) {
+  TaskDraft draft = ComputeDraft(state, TaskKind::kClipGradients, MemoryPattern::kScale,
+                                 Bytes(2 * state.flat[g].partition * kMasterBytes), g);
+  draft.Write(gradient);
+  state.builder.Add(draft);
+}
+
+void AddAdam(LowerState& state, std::size_t g, BufferId gradient) {
+  const FlatBuffers& flat = state.flat[g];
+  const OptimizerTraffic traffic = TrafficOf(state.plan.options.optimizer);
+  TaskDraft draft = ComputeDraft(state, TaskKind::kOptimizerStep, traffic.pattern,
+                                 Bytes(flat.partition * traffic.bytes_per_element), g);
+  draft.work.launches = static_cast<std::uint16_t>(traffic.launches);
+  std::vector<BufferId> temporaries;
+  for (std::size_t i = 0; i < traffic.temporaries; ++i) {
+    temporaries.push_back(
+        AddPartitionBuffer(state, BufferClass::kTemporary, Bytes(flat.partition * kMasterBytes)));
+    draft.Allocate(temporaries.back());
+  }
+  draft.Read(gradient);
+  draft.Write(flat.master);
+  draft.Write(flat.first_moment);
+  draft.Write(flat.second_moment);
+  for (const BufferId temporary : temporaries) {
+    draft.Free(temporary);
+  }
+  state.builder.Add(draft);
+}
+
+void AddStoreParams(LowerState& state, std::size_t g, BufferId gradient) {
+  const FlatBuffers& flat = state.flat[g];
+  const std::int64_t element_bytes = ElementBytes(state.groups[g].dtype);
+  TaskDraft draft = ComputeDraft(state, TaskKind::kStoreParams, MemoryPattern::kNarrow,
+                                 Bytes(flat.partition * (element_bytes + kMasterBytes)), g);
+  draft.Read(flat.master);
+  draft.Write(flat.weights);
+  draft.Free(gradient);
+  state.builder.Add(draft);
+}
+
+/// ZeRO-1 and 2: one in-place all-gather over the flat weights; with partitions by parameter, one
+/// call a parameter in one group.
+TaskId AddGatherUpdated(LowerState& state, std::size_t g) {
+  const FlatGroup& group = state.groups[g];
+  Collective collective;
+  collective.kind = CollectiveKind::kAllGather;
+  collective.dtype = group.dtype;
+  collective.ranks = state.plan.ranks;
+  if (state.by_parameter()) {
+    for (const ParamId id : group.params) {
+      if (state.graph.param(id).requires_grad) {
+        collective.calls.push_back(
+            {id, GatheredElements(state.graph.numel(id), state.plan.ranks), 0});
+      }
+    }
+  } else {
+    collective.calls.push_back({ParamId::None(), state.flat[g].partition * state.plan.ranks, 0});
+  }
+  return AddCollectiveTask(state, TaskKind::kGatherUpdated, collective,
+                           {{state.flat[g].weights, true}});
+}
+
+/// The next step's first gathers read the weights stored above, and write buffers that this step's
+/// ops read: DeepCompile's gather stream waits for the compute stream before each of them.
+void AddGatherStreamWait(LowerState& state) {
+  const TaskId last = state.builder.last(StreamRole::kCompute);
+  if (last.is_none()) {
+    return;
+  }
+  TaskDraft draft = state.Draft(TaskKind::kWait, StreamRole::kGather);
+  draft.waits.push_back(last);  // its event is counted with the next step's first gather
+  state.builder.Add(draft);
+}
+
+}  // namespace
+
+void AddGradientPartition(LowerState& state) {
+  for (std::size_t g = 0; g < state.flat.size(); ++g) {
+    FlatBuffers& flat = state.flat[g];
+    if (flat.partition == 0) {
+      continue;
+    }
+    const Bytes bytes(flat.partition * ElementBytes(state.groups[g].dtype));
+    flat.gradient_partition = AddPartitionBuffer(state, BufferClass::kGradientPartition, bytes);
+    TaskDraft draft =
+        ComputeDraft(state, TaskKind::kClearGradients, MemoryPattern::kFill, bytes, g);
+    draft.Allocate(flat.gradient_partition);
+    draft.Write(flat.gradient_partition);
+    state.builder.Add(draft);
+  }
+}
+
+void AddOptimizerStep(LowerState& state) {
+  if (state.plan.options.gradient_clipping) {
+    AddNorm(state);
+  }
+  TaskId gather;
+  for (std::size_t g = 0; g < state.flat.size(); ++g) {
+    if (state.flat[g].partition == 0) {
+      continue;
+    }
+    const BufferId gradient = AddCast(state, g);
+    if (state.plan.options.gradient_clipping) {
+      AddClip(state, g, gradient);
+    }
+    AddAdam(state, g, gradient);
+    AddStoreParams(state, g, gradient);
+    if (state.plan.options.stage != 3) {
+      gather = AddGatherUpdated(state, g);
+    }
+  }
+  if (!gather.is_none()) {
+    AddComputeWait(state, gather);
+  }
+  if (state.plan.options.stage == 3) {
+    AddGatherStreamWait(state);
+  }
+}
+
+}  // namespace dcsim

@@ -1,0 +1,88 @@
+#include "model/passes/lower_state.h"
+
+namespace dcsim {
+namespace {
+
+BufferId AddResident(LowerState& state,
+                     BufferClass buffer_class,
+                     Bytes bytes,
+                     std::uint32_t subject = 0) {
+  Buffer buffer;
+  buffer.bytes = bytes;
+  buffer.buffer_class = buffer_class;
+  buffer.subject = subject;
+  buffer.resident = true;
+  return bytes > Bytes(0) ? state.builder.AddBuffer(buffer) : BufferId::None();
+}
+
+FlatBuffers AddFlatBuffers(LowerState& state, const FlatGroup& group) {
+  constexpr std::int64_t kMasterBytes = 4;  // float32
+  const std::int64_t element_bytes = ElementBytes(group.dtype);
+  FlatBuffers flat;
+  flat.partition = PartitionElements(state.graph, group, state.plan.ranks, state.by_parameter());
+  flat.weights =
+      AddResident(state, BufferClass::kParameter,
+                  Bytes(WeightElements(state.graph, group, state.plan.options, state.plan.ranks) *
+                        element_bytes));
+  if (flat.partition == 0) {
+    return flat;  // every parameter of the group is frozen
+  }
+  if (state.plan.options.stage != 1) {
+    flat.gradient_partition =
+        AddResident(state, BufferClass::kGradientPartition, Bytes(flat.partition * element_bytes));
+  }
+  const Bytes bytes(flat.partition * kMasterBytes);
+  flat.master = AddResident(state, BufferClass::kMaster, bytes);
+  flat.first_moment = AddResident(state, BufferClass::kOptimizerState, bytes);
+  flat.second_moment = AddResident(state, BufferClass::kOptimizerState, bytes);
+  return flat;
+}
+
+void AddPersistentParams(LowerState& state) {
+  if (state.plan.options.stage != 3) {
+    return;
+  }
+  for (const ParamId id : state.plan.persistent) {
+    Buffer buffer;
+    buffer.bytes = Bytes(GatheredElements(state.graph.numel(id), state.plan.ranks) *
+                         ElementBytes(state.graph.dtype(id)));
+    buffer.buffer_class = BufferClass::kGatheredParameter;
+    buffer.subject = static_cast<std::uint32_t>(id.index());
+    buffer.pool = static_cast<std::uint8_t>(StreamRole::kGather);
+    buffer.resident = true;
+    state.gathered[id.index()] = state.builder.AddBuffer(buffer);
+  }
+}
+
+/// Inputs and constants stay in place; a new micro-step's data is copied into them.
+void AddConstants(LowerState& state) {
+  const auto add = [&state](ValueId value, BufferClass buffer_class) {
+    const StorageId storage = state.graph.storage_of(value);
+    BufferId& buffer = state.buffer_of[storage.index()];
+    if (buffer.is_none()) {
+      buffer = AddResident(state, buffer_class, state.graph.storage(storage).bytes,
+                           static_cast<std::uint32_t>(storage.index()));
+    }
+  };
+  for (const ConstantBuffer& constant : state.graph.buffers) {
+    add(constant.value, BufferClass::kConstant);
+  }
+  for (const Input& input : state.graph.inputs) {
+    add(input.value, BufferClass::kInput);
+  }
+}
+
+}  // namespace
+
+void AddResidents(LowerState& state, const Workspaces& workspaces) {
+  for (const FlatGroup& group : state.groups) {
+    state.flat.push_back(AddFlatBuffers(state, group));
+  }
+  AddPersistentParams(state);
+  AddConstants(state);
+  for (const Bytes bytes : workspaces.blocks) {
+    AddResident(state, BufferClass::kWorkspace, bytes);
+  }
+}
+
+}  // namespace dcsim

@@ -1,0 +1,146 @@
+#pragma once
+
+#include <array>
+#include <map>
+#include <vector>
+
+#include "model/graph/step_facts.h"
+#include "model/ir/graph.h"
+#include "model/ir/plan.h"
+#include "model/ir/profile.h"
+#include "model/ir/schedule.h"
+#include "model/passes/lower.h"
+#include "model/passes/sharding.h"
+
+namespace dcsim {
+
+/// One reduce buffer of a dtype, and the last task that read it for a flush.
+struct ReduceBuffer {
+  BufferId buffer;
+  std::int64_t capacity = 0;  // elements
+  TaskId last_flush;          // None() when no flush used it in this backward
+  bool waited = true;         // compute waits for last_flush already
+};
+
+/// Gradients of one dtype on their way to reduction (DeepCompile's DoubleBufferedReduceBucket).
+struct ReduceBucket {
+  DType dtype = DType::kBFloat16;
+  std::vector<ReduceBuffer> buffers;  // none until the first gradient; then one or two
+  std::size_t current = 0;
+  std::int64_t offset = 0;  // elements filled
+  std::vector<CollectiveCall> calls;
+  std::vector<StorageId> retained_storages;  // gradients that stay alive until the flush
+  std::vector<BufferId> retained_buffers;    // contiguous copies and accumulated gradients
+};
+
+/// Flat tensors of one dtype (FlatGroup) as buffers.
+struct FlatBuffers {
+  BufferId weights;  // ZeRO-1, 2: whole; ZeRO-3: this rank's shards
+  BufferId master;   // float32
+  BufferId first_moment;
+  BufferId second_moment;
+  BufferId gradient_partition;  // ZeRO-2, 3: resident; ZeRO-1: of this step, None() outside
+  std::int64_t partition = 0;   // elements of one rank
+};
+
+/// Why a storage's memory is still needed, besides ops to come.
+struct StorageHold {
+  int sharers = 0;     // gradients that live in it
+  int reductions = 0;  // those of them that are not reduced yet
+  bool ops_done = false;
+};
+
+/// Everything that changes while one schedule is spelled out.
+struct LowerState {
+  LowerState(const Plan& the_plan, const Graph& the_graph, const Profile* the_profile);
+
+  const Plan& plan;
+  const Graph& graph;
+  const Profile* profile;
+  StepFacts facts;
+  std::vector<FlatGroup> groups;
+  std::vector<std::size_t> group_of;  // by param
+  ScheduleBuilder builder;
+
+  // Residents.
+  std::vector<FlatBuffers> flat;    // by group
+  std::vector<BufferId> gathered;   // by param: its gathered buffer now, or None()
+  std::vector<bool> is_persistent;  // by param
+  std::vector<bool> is_valid;       // by param: gathered and still good
+  std::vector<TaskId> gather_task;  // by param: gather that compute has not waited for
+
+  // Of the micro-step.
+  std::uint16_t micro_step = 0;
+  std::vector<BufferId> buffer_of;    // by storage, or None()
+  std::vector<StorageHold> holds;     // by storage
+  std::vector<bool> is_used;          // by storage: some op reads or writes it
+  std::vector<bool> is_held;          // by storage: of an output that the caller holds
+  std::vector<BufferId> carried;      // by storage: buffer of such an output at the boundary
+  std::vector<BufferId> held_now;     // outputs that the caller holds from this micro-step
+  std::vector<BufferId> held_before;  // from the one before it
+  std::map<DType, ReduceBucket> buckets;
+  std::vector<BufferId> accumulated;       // ZeRO-1, by param: gradient kept over micro-steps
+  bool has_accumulated_partition = false;  // ZeRO-2, 3: a micro-step has stored into it
+
+  bool first_micro_step() const { return micro_step == 0; }
+  bool boundary() const { return micro_step + 1 == plan.options.gradient_accumulation_steps; }
+  bool by_parameter() const { return CutByParameter(plan.options); }
+  std::uint8_t reduce_communicator() const {
+    return static_cast<std::uint8_t>(plan.options.communicators - 1);
+  }
+  FlatBuffers& flat_of(ParamId id) { return flat[group_of[id.index()]]; }
+
+  TaskDraft Draft(TaskKind kind) const {
+    TaskDraft draft;
+    draft.kind = kind;
+    draft.micro_step = micro_step;
+    return draft;
+  }
+  TaskDraft Draft(TaskKind kind, StreamRole stream) const {
+    TaskDraft draft = Draft(kind);
+    draft.stream = stream;
+    return draft;
+  }
+};
+
+/// Work of `launches` kernels that move `moved` bytes.
+Work MemoryWork(MemoryPattern pattern,
+                Bytes moved,
+                std::size_t launches,
+                std::size_t events,
+                std::uint32_t subject);
+
+/// Buffers that outlive the step: weights, master weights, optimizer states, gradient partitions,
+/// persistent gathered parameters, constants, inputs, workspaces (lower_residents.cpp).
+void AddResidents(LowerState& state, const Workspaces& workspaces);
+
+/// ZeRO-3: the gather of a group of parameters, without those that are valid already
+/// (lower_gather.cpp).
+void AddGather(LowerState& state, const GatherGroup& group);
+/// The compute stream waits for the gather of a parameter that is about to be used.
+void AddWaitForGather(LowerState& state, ParamId param);
+/// A gathered parameter's last use in this graph has been issued.
+void AddRelease(LowerState& state, ParamId param);
+
+/// A gradient has been computed: keep it (ZeRO-1 before the boundary) or put it into the reduce
+/// bucket (lower_reduce.cpp).
+void AddReduceGradient(LowerState& state, const GraphOutput& gradient);
+/// Flush what is left, wait for it on the host; after the micro-step's last backward graph the
+/// buckets go back.
+void AddEndBackward(LowerState& state, bool last_of_micro_step);
+
+/// Gradient norm, AdamW on the partition, updated parameters to all ranks (lower_optimizer.cpp).
+void AddOptimizerStep(LowerState& state);
+
+/// ZeRO-1: the gradient partition of the boundary micro-step, zeroed (lower_optimizer.cpp).
+void AddGradientPartition(LowerState& state);
+
+/// One recorded op, and the storages that no op needs after it (lower_op.cpp).
+void AddOp(LowerState& state, OpId id, const std::vector<StorageId>& dying);
+/// The gradients that autograd hands to a backward graph: scalars that the host fills.
+void AddTangents(LowerState& state, const Subgraph& subgraph);
+
+/// Frees the buffer of a storage as a memory step of the draft (lower_op.cpp).
+void FreeStorage(LowerState& state, StorageId storage, TaskDraft& draft);
+
+}  // namespace dcsim

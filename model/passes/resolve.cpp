@@ -1,0 +1,145 @@
+#include "model/passes/resolve.h"
+
+#include <algorithm>
+#include <array>
+
+#include "model/base/error.h"
+#include "model/base/text.h"
+#include "model/graph/step_facts.h"
+#include "model/passes/plain_policy.h"
+
+namespace dcsim {
+namespace {
+
+constexpr std::array<std::string_view, 1> kPolicyNames = {"plain-1"};
+
+void RejectContradictions(const PlanSpec& spec) {
+  const bool keeps = spec.keep_gathered.all || !spec.keep_gathered.patterns.empty();
+  if (spec.options.stage != 3 && (keeps || spec.gather_ahead != 0)) {
+    throw Error("plan: gather_ahead and keep_gathered are for stage 3; stage " +
+                std::to_string(spec.options.stage) + " gathers no parameter before its use");
+  }
+}
+
+std::string OpName(const Graph& graph, OpId id) {
+  return "op " + std::to_string(id.index()) + " (" + std::string(graph.target(id)) + ")";
+}
+
+/// Each op of the graph once, after the ops whose values it uses.
+void CheckOrder(const Graph& graph,
+                std::size_t g,
+                const std::vector<OpId>& order,
+                std::vector<std::string>& faults) {
+  const Subgraph& subgraph = graph.graphs[g];
+  std::vector<std::size_t> position(subgraph.op_count, order.size());
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const std::size_t local = order[i].index() - subgraph.first_op;
+    if (order[i].index() < subgraph.first_op || local >= subgraph.op_count) {
+      faults.push_back("graph " + std::to_string(g) + ": op " + std::to_string(order[i].index()) +
+                       " belongs to another graph");
+      return;
+    }
+    if (position[local] != order.size()) {
+      faults.push_back(OpName(graph, order[i]) + " stands twice in the order");
+    }
+    position[local] = i;
+  }
+  std::vector<std::size_t> produced(graph.values.size(), 0);
+  for (std::size_t local = 0; local < subgraph.op_count; ++local) {
+    for (const ValueId output : graph.ops[subgraph.first_op + local].outputs) {
+      if (!output.is_none()) {
+        produced[output.index()] = position[local] + 1;
+      }
+    }
+  }
+  for (std::size_t local = 0; local < subgraph.op_count; ++local) {
+    const OpId id(subgraph.first_op + local);
+    if (position[local] == order.size()) {
+      faults.push_back(OpName(graph, id) + " is not in the order");
+      continue;
+    }
+    for (const ValueId input : graph.op(id).inputs) {
+      if (produced[input.index()] > position[local]) {
+        faults.push_back(OpName(graph, id) + " stands before the op that makes its input " +
+                         graph.value(input).name);
+      }
+    }
+  }
+}
+
+/// What is wrong with the gather of one parameter at `position`, if anything.
+void CheckGather(const Graph& graph,
+                 ParamId id,
+                 std::size_t position,
+                 const std::vector<UseSpan>& uses,
+                 std::vector<std::string>& faults) {
+  const UseSpan& span = uses[graph.storage_of(graph.param(id).value).index()];
+  const std::string& name = graph.param(id).name;
+  if (!span.used) {
+    faults.push_back("gather of " + name + ", which the graph does not use");
+  } else if (position > span.first) {
+    faults.push_back("gather of " + name + " after its first use");
+  }
+}
+
+/// Every parameter in use is gathered once, at a position that exists.
+void CheckGathers(const Graph& graph,
+                  const GraphPlan& decisions,
+                  std::vector<std::string>& faults) {
+  const auto uses = FindUses(graph, decisions.order);
+  std::vector<int> gathered(graph.params.size());
+  std::size_t before = 0;
+  for (const GatherGroup& group : decisions.gathers) {
+    if (group.position < before || group.position > decisions.order.size()) {
+      faults.push_back("gather positions must ascend and stay within the graph, found " +
+                       std::to_string(group.position));
+    }
+    before = std::max(before, group.position);
+    for (const ParamId id : group.params) {
+      CheckGather(graph, id, group.position, uses, faults);
+      if (++gathered[id.index()] == 2) {
+        faults.push_back("a second gather of " + graph.param(id).name + " in one graph");
+      }
+    }
+  }
+  for (std::size_t i = 0; i < graph.params.size(); ++i) {
+    if (uses[graph.storage_of(graph.params[i].value).index()].used && gathered[i] == 0) {
+      faults.push_back(graph.params[i].name + " is used and not gathered");
+    }
+  }
+}
+
+}  // namespace
+
+std::span<const std::string_view> PolicyNames() {
+  return kPolicyNames;
+}
+
+Plan Resolve(const PlanSpec& spec, const Graph& graph, int ranks) {
+  if (std::find(kPolicyNames.begin(), kPolicyNames.end(), spec.policy) == kPolicyNames.end()) {
+    throw Error("plan: policy: expected " + JoinAlternatives(kPolicyNames) + ", found '" +
+                spec.policy + "'" + DidYouMean(spec.policy, kPolicyNames));
+  }
+  RejectContradictions(spec);
+  return ResolvePlain(spec, graph, ranks);
+}
+
+std::vector<std::string> FindPlanFaults(const Plan& plan, const Graph& graph) {
+  std::vector<std::string> faults;
+  if (plan.graphs.size() != graph.graphs.size()) {
+    faults.push_back("the plan is for " + std::to_string(plan.graphs.size()) +
+                     " graphs, the workload has " + std::to_string(graph.graphs.size()));
+    return faults;
+  }
+  for (std::size_t g = 0; g < plan.graphs.size(); ++g) {
+    CheckOrder(graph, g, plan.graphs[g].order, faults);
+    if (plan.options.stage != 3 && !plan.graphs[g].gathers.empty()) {
+      faults.push_back("graph " + std::to_string(g) + ": gathers are for stage 3");
+    } else if (faults.empty() && plan.options.stage == 3) {
+      CheckGathers(graph, plan.graphs[g], faults);
+    }
+  }
+  return faults;
+}
+
+}  // namespace dcsim

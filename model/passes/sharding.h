@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "model/ir/graph.h"
+#include "model/ir/plan.h"
+
+namespace dcsim {
+
+/// Elements of one rank's shard of a tensor of `numel` elements: ceil(numel / ranks), the last
+/// shard padded. ZeRO-3's way (DeepSpeed partition_parameters.py).
+constexpr std::int64_t ShardElements(std::int64_t numel, int ranks) {
+  return (numel + ranks - 1) / ranks;
+}
+
+/// Elements of the gathered tensor with its padding: ranks * ShardElements.
+constexpr std::int64_t GatheredElements(std::int64_t numel, int ranks) {
+  return ShardElements(numel, ranks) * ranks;
+}
+
+/// The parameters of one dtype, which ZeRO keeps in one flat tensor a kind (weights, gradients,
+/// master weights, optimizer states). Trainable parameters come first, so that a partition is cut
+/// from one run of them.
+struct FlatGroup {
+  DType dtype = DType::kBFloat16;
+  std::vector<ParamId> params;  // trainable ones, then frozen ones, ascending each
+  std::int64_t elements = 0;    // of all its parameters
+  std::int64_t trainable = 0;   // of those with a gradient
+};
+
+/// Groups in the order of their first parameter.
+std::vector<FlatGroup> FlatGroups(const Graph& graph);
+
+/// Whether each parameter is cut into equal shards (ZeRO-3, and reduce-scatter in all stages), or
+/// one flat tensor of all of them wherever a rank's part ends (all-reduce, as DeepSpeed's stages 1
+/// and 2).
+constexpr bool CutByParameter(const ScheduleOptions& options) {
+  return options.stage == 3 || options.reduce_collective == ReduceCollective::kReduceScatter;
+}
+
+/// Elements that a parameter takes in the flat weights that every rank holds: its shard in ZeRO-3;
+/// else all of it, with the padding that its all-gather needs when it is cut into shards.
+std::int64_t WeightElements(const Graph& graph,
+                            ParamId id,
+                            const ScheduleOptions& options,
+                            int ranks);
+
+/// Elements of the flat weights of a group: of its parameters, where one flat tensor is cut with
+/// the padding of PartitionElements behind the trainable ones.
+std::int64_t WeightElements(const Graph& graph,
+                            const FlatGroup& group,
+                            const ScheduleOptions& options,
+                            int ranks);
+
+/// Elements of one rank's partition of the trainable parameters of a group.
+///
+/// Cut from one flat tensor padded to a multiple of 2 * ranks (ZeRO-1 and 2 with all-reduce,
+/// DeepSpeed stage_1_and_2.py), or the sum of the parameters' own shards (`by_parameter`: ZeRO-3,
+/// and reduce-scatter in all stages).
+std::int64_t PartitionElements(const Graph& graph,
+                               const FlatGroup& group,
+                               int ranks,
+                               bool by_parameter);
+
+}  // namespace dcsim
