@@ -1,0 +1,129 @@
+#include "sim/analysis/predict.h"
+
+#include <algorithm>
+
+#include "model/base/error.h"
+#include "model/base/text.h"
+#include "model/cost/op_flops.h"
+#include "model/ir/plan_reader.h"
+#include "model/ir/task_label.h"
+#include "model/passes/lower.h"
+#include "sim/analysis/step_metrics.h"
+#include "sim/analysis/timeline_recorder.h"
+
+namespace dcsim {
+namespace {
+
+Duration Median(std::vector<Duration> times) {
+  if (times.empty()) {
+    return {};
+  }
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  return *middle;
+}
+
+StopReport DescribeStop(const Stop& stop, const Schedule& schedule, const Graph& graph) {
+  const std::string task = stop.task.is_none() ? "allocation of weights and optimizer states"
+                                               : TaskLabel(schedule, graph, stop.task);
+  return {task, stop.requested, stop.step};
+}
+
+/// Throughput figures that follow from the step time.
+void AddRates(Result& result, const Plan& plan, const PredictionInputs& inputs) {
+  const double seconds = result.step_time.seconds();
+  if (seconds <= 0) {
+    return;
+  }
+  const double micro_steps = plan.options.gradient_accumulation_steps;
+  const double tokens = static_cast<double>(inputs.graph.tokens) * micro_steps * plan.ranks;
+  result.tokens_per_second = tokens / seconds;
+  DType dtype = DType::kBFloat16;
+  if (!inputs.graph.params.empty()) {
+    dtype = inputs.graph.dtype(ParamId(0));
+  }
+  const double peak = inputs.cluster.gpu.MatmulFlops(dtype);
+  if (peak > 0) {
+    const double flops = static_cast<double>(CountModelFlops(inputs.graph)) * micro_steps;
+    result.model_flops_utilisation = flops / seconds / peak;
+  }
+}
+
+void AddMemory(Result& result, const Simulation& simulation) {
+  result.peak_live = simulation.peak_live;
+  result.peak_allocated = simulation.memory.allocated.peak;
+  result.peak_active = simulation.memory.active.peak;
+  result.peak_reserved = simulation.memory.reserved.peak;
+  result.allocated_after_step = simulation.allocated_after_step;
+  result.allocator_retries = simulation.memory.retries;
+}
+
+/// What a GPU leaves to the allocator of tensors.
+Bytes CapacityOf(const GpuSpec& gpu) {
+  const Bytes taken = gpu.outside_allocator + kDriverReserve;
+  if (gpu.memory <= taken || gpu.memory - taken > kMaxCapacity) {
+    throw Error("gpu " + gpu.name + ": memory: expected more than " + PrintBytes(taken) +
+                ", which outside_allocator and the driver take, and at most " +
+                PrintBytes(kMaxCapacity) + " more, found " + PrintBytes(gpu.memory));
+  }
+  return gpu.memory - taken;
+}
+
+}  // namespace
+
+Schedule LowerFor(const Plan& plan, const PredictionInputs& inputs) {
+  return Lower(plan, inputs.graph, inputs.profile, Workspaces{inputs.cluster.gpu.workspaces});
+}
+
+SimulationOptions OptionsFor(const Schedule& schedule, const Cluster& cluster) {
+  SimulationOptions options;
+  options.allocator.expandable_segments =
+      schedule.options().allocator == AllocatorMode::kExpandableSegments;
+  options.allocator.capacity = CapacityOf(cluster.gpu);
+  options.allocator.device_memory = cluster.gpu.memory;
+  options.synchronize = cluster.host.synchronize;
+  options.segment = cluster.host.segment;
+  return options;
+}
+
+Prediction Predict(const Schedule& schedule,
+                   const Plan& plan,
+                   const PredictionInputs& inputs,
+                   bool keep_timeline) {
+  const auto costs = EstimateWorks(schedule, inputs.graph, inputs.profile, inputs.cluster);
+  const SimulationOptions options = OptionsFor(schedule, inputs.cluster);
+  StepMetrics metrics(schedule, costs, options.warmup_steps);
+  PeakClasses classes(schedule, options.warmup_steps);
+  TimelineRecorder recorder(options.warmup_steps);
+  std::vector<Observer*> observers = {&metrics, &classes};
+  if (keep_timeline) {
+    observers.push_back(&recorder);
+  }
+  const Simulation simulation = Simulate(schedule, costs, options, observers);
+
+  Prediction prediction;
+  Result& result = prediction.result;
+  result.outcome = OutcomeName(simulation.outcome);
+  if (simulation.stop) {
+    result.stop = DescribeStop(*simulation.stop, schedule, inputs.graph);
+  }
+  result.step_time = Median(simulation.measured_step_times(options.warmup_steps));
+  result.compute = metrics.compute();
+  result.exposed_communication = metrics.exposed_communication();
+  AddMemory(result, simulation);
+  result.collectives = metrics.collectives();
+  result.peak_classes = classes.classes();
+  result.sources = metrics.sources();
+  result.workload = inputs.graph.name;
+  result.graph_hash = inputs.graph.hash;
+  result.cluster = inputs.cluster.document;
+  result.plan = PrintPlan(plan, inputs.graph);
+  result.gpus = plan.ranks;
+  AddRates(result, plan, inputs);
+  if (keep_timeline && simulation.outcome == Outcome::kCompleted) {
+    prediction.timeline = recorder.timeline();
+  }
+  return prediction;
+}
+
+}  // namespace dcsim

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <optional>
+
+#include "model/cost/cluster.h"
+#include "model/ir/graph.h"
+#include "model/ir/plan.h"
+#include "model/ir/profile.h"
+#include "model/ir/result.h"
+#include "model/ir/schedule.h"
+#include "model/ir/timeline.h"
+#include "sim/engine/simulate.h"
+
+namespace dcsim {
+
+/// What a prediction starts from. `profile` may be null.
+struct PredictionInputs {
+  const Graph& graph;
+  const Profile* profile;
+  const Cluster& cluster;
+};
+
+/// The schedule of a plan on this cluster's GPUs: Lower with the profile's footprints and the GPU's
+/// workspaces.
+Schedule LowerFor(const Plan& plan, const PredictionInputs& inputs);
+
+/// Steps of a prediction: 2 to warm up, 1 measured, the allocator that the plan chooses in the
+/// memory that the GPU leaves to it, host costs of the cluster. Throws Error when the GPU leaves
+/// nothing, or more than kMaxCapacity.
+SimulationOptions OptionsFor(const Schedule& schedule, const Cluster& cluster);
+
+struct Prediction {
+  Result result;
+  std::optional<Timeline> timeline;  // of the measured step, when asked for and completed
+};
+
+/// Simulates a schedule and reports it in the keys of a result.
+///
+///   keep_timeline   whether the measured step is kept task by task
+///
+/// Throws Error when the cluster cannot price a task (EstimateWorks).
+Prediction Predict(const Schedule& schedule,
+                   const Plan& plan,
+                   const PredictionInputs& inputs,
+                   bool keep_timeline);
+
+}  // namespace dcsim

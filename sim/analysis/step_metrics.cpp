@@ -1,0 +1,169 @@
+#include "sim/analysis/step_metrics.h"
+
+namespace dcsim {
+namespace {
+
+/// Kernels on the compute stream: whatever hides communication.
+bool IsCompute(const Schedule& schedule, TaskId task) {
+  return schedule.task(task).stream == static_cast<std::uint8_t>(StreamRole::kCompute) &&
+         schedule.FindCollective(task) == nullptr;
+}
+
+}  // namespace
+
+StepMetrics::StepMetrics(const Schedule& schedule,
+                         std::span<const WorkCost> costs,
+                         std::uint32_t warmup_steps)
+    : schedule_(schedule),
+      costs_(costs),
+      warmup_steps_(warmup_steps),
+      counting_(warmup_steps == 0) {
+  for (std::size_t kind = 0; kind < collectives_.size(); ++kind) {
+    collectives_[kind].kind = static_cast<CollectiveKind>(kind);
+  }
+}
+
+Duration StepMetrics::Mean(Duration total) const {
+  return steps_ == 0 ? Duration() : Duration::FromNs(total.ns() / steps_);
+}
+
+int& StepMetrics::Running(const TaskId& task) {
+  if (schedule_.FindCollective(task) != nullptr) {
+    return communicating_;
+  }
+  return IsCompute(schedule_, task) ? computing_ : other_;
+}
+
+/// Books the time since the last event.
+void StepMetrics::Sweep(SimTime now) {
+  if (counting_) {
+    const Duration passed = now - swept_;
+    compute_ += computing_ > 0 ? passed : Duration();
+    exposed_ += communicating_ > 0 && computing_ == 0 ? passed : Duration();
+  }
+  swept_ = now;
+}
+
+void StepMetrics::OnStepEnded(const StepEvent& event) {
+  Sweep(event.time);
+  if (event.step >= warmup_steps_) {
+    ++steps_;
+  }
+  counting_ = event.step + 1 >= warmup_steps_;
+}
+
+void StepMetrics::OnTaskStarted(const TaskEvent& event) {
+  if (costs_[schedule_.task(event.task).work.index()].device > Duration()) {
+    Sweep(event.time);
+    ++Running(event.task);
+  }
+}
+
+void StepMetrics::OnTaskEnded(const TaskSpan& span) {
+  if (span.end > span.start) {
+    Sweep(span.end);
+    --Running(span.task);
+  }
+  if (span.step >= warmup_steps_) {
+    Count(span);
+  }
+}
+
+void StepMetrics::Count(const TaskSpan& span) {
+  const WorkCost& cost = costs_[schedule_.task(span.task).work.index()];
+  by_source_[static_cast<std::size_t>(cost.source)] += span.end - span.start;
+  const Collective* collective = schedule_.FindCollective(span.task);
+  if (collective == nullptr) {
+    return;
+  }
+  CollectiveTotals& totals = collectives_[static_cast<std::size_t>(collective->kind)];
+  totals.calls += static_cast<std::int64_t>(collective->launches());
+  ++totals.launches;
+  totals.payload += collective->payload();
+  totals.wire += collective->wire();
+  totals.busy += span.end - span.start;
+}
+
+std::vector<CollectiveTotals> StepMetrics::collectives() const {
+  std::vector<CollectiveTotals> used;
+  for (CollectiveTotals totals : collectives_) {
+    if (totals.launches == 0 || steps_ == 0) {
+      continue;
+    }
+    totals.calls /= steps_;
+    totals.launches /= steps_;
+    totals.payload = Bytes(totals.payload.count() / steps_);
+    totals.wire = Bytes(totals.wire.count() / steps_);
+    totals.busy = Mean(totals.busy);
+    used.push_back(totals);
+  }
+  return used;
+}
+
+SourceShares StepMetrics::sources() const {
+  const auto time = [this](Source source) {
+    return static_cast<double>(by_source_[static_cast<std::size_t>(source)].ns());
+  };
+  const double all =
+      time(Source::kMeasured) + time(Source::kInterpolated) + time(Source::kEstimated);
+  if (all == 0) {
+    return {};
+  }
+  return {time(Source::kMeasured) / all, time(Source::kInterpolated) / all,
+          time(Source::kEstimated) / all};
+}
+
+PeakClasses::PeakClasses(const Schedule& schedule, std::uint32_t warmup_steps)
+    : schedule_(schedule),
+      warmup_steps_(warmup_steps),
+      now_(BufferClassNames().size()),
+      peak_(now_.size()) {
+  for (const BufferId id : schedule.residents()) {
+    const Buffer& buffer = schedule.buffer(id);
+    now_[static_cast<std::size_t>(buffer.buffer_class)] += buffer.bytes;
+    total_ += buffer.bytes;
+  }
+}
+
+void PeakClasses::OnStepIssued(const StepEvent& event) {
+  if (event.step == warmup_steps_) {
+    peak_ = now_;
+    peak_total_ = total_;
+  }
+}
+
+void PeakClasses::OnMemory(const MemoryEvent& event) {
+  if (event.task.is_none()) {
+    return;
+  }
+  for (const MemoryStep& step : schedule_.memory(event.task)) {
+    const Buffer& buffer = schedule_.buffer(step.buffer);
+    if (step.frees && buffer.carried && event.step == 0) {
+      continue;  // nothing is held before the first step
+    }
+    Bytes& of_class = now_[static_cast<std::size_t>(buffer.buffer_class)];
+    if (step.frees) {
+      of_class -= buffer.bytes;
+      total_ -= buffer.bytes;
+      continue;
+    }
+    of_class += buffer.bytes;
+    total_ += buffer.bytes;
+    if (total_ > peak_total_) {
+      peak_total_ = total_;
+      peak_ = now_;
+    }
+  }
+}
+
+std::vector<ClassBytes> PeakClasses::classes() const {
+  std::vector<ClassBytes> used;
+  for (std::size_t i = 0; i < peak_.size(); ++i) {
+    if (peak_[i] > Bytes(0)) {
+      used.push_back({static_cast<BufferClass>(i), peak_[i]});
+    }
+  }
+  return used;
+}
+
+}  // namespace dcsim

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <array>
+#include <span>
+#include <vector>
+
+#include "model/ir/result.h"
+#include "sim/engine/observer.h"
+#include "sim/engine/simulate.h"
+
+namespace dcsim {
+
+/// Adds up where the time of the measured steps goes while a simulation runs.
+class StepMetrics : public Observer {
+ public:
+  /// Counts from the end of step `warmup_steps` - 1 on.
+  StepMetrics(const Schedule& schedule,
+              std::span<const WorkCost> costs,
+              std::uint32_t warmup_steps);
+
+  void OnStepEnded(const StepEvent& event) override;
+  void OnTaskStarted(const TaskEvent& event) override;
+  void OnTaskEnded(const TaskSpan& span) override;
+
+  /// Means over the measured steps, whole ns, rounded down.
+  Duration compute() const { return Mean(compute_); }
+  Duration exposed_communication() const { return Mean(exposed_); }
+  std::vector<CollectiveTotals> collectives() const;
+  SourceShares sources() const;
+
+ private:
+  Duration Mean(Duration total) const;
+  void Sweep(SimTime now);
+  void Count(const TaskSpan& span);
+  int& Running(const TaskId& task);
+
+  const Schedule& schedule_;
+  std::span<const WorkCost> costs_;
+  std::uint32_t warmup_steps_;
+  std::int64_t steps_ = 0;
+  bool counting_;
+  SimTime swept_;      // everything before it is counted
+  int computing_ = 0;  // tasks of each sort that run now
+  int communicating_ = 0;
+  int other_ = 0;
+  Duration compute_;
+  Duration exposed_;
+  std::array<CollectiveTotals, 3> collectives_;
+  std::array<Duration, 3> by_source_;
+};
+
+/// Who is alive when most bytes are: live bytes by class at the peak of the measured steps.
+class PeakClasses : public Observer {
+ public:
+  PeakClasses(const Schedule& schedule, std::uint32_t warmup_steps);
+
+  void OnStepIssued(const StepEvent& event) override;
+  void OnMemory(const MemoryEvent& event) override;
+
+  std::vector<ClassBytes> classes() const;
+
+ private:
+  const Schedule& schedule_;
+  std::uint32_t warmup_steps_;
+  std::vector<Bytes> now_;
+  std::vector<Bytes> peak_;
+  Bytes total_;
+  Bytes peak_total_;
+};
+
+}  // namespace dcsim

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+
+#include "model/base/ids.h"
+#include "model/base/units.h"
+#include "model/ir/schedule.h"
+#include "model/ir/timeline.h"
+#include "sim/memory/allocator_stats.h"
+
+namespace dcsim {
+
+/// A task on a stream has begun or ended.
+struct TaskEvent {
+  TaskId task;
+  std::uint32_t step = 0;  // counted from 0, warm-up included
+  std::uint8_t stream = 0;
+  SimTime time;
+};
+
+/// A task has ended; the whole of its span.
+struct TaskSpan {
+  TaskId task;
+  std::uint32_t step = 0;
+  std::uint8_t stream = 0;
+  StallReason stall = StallReason::kNone;
+  TaskId blocker;  // whose end let it start, on any stream; None() when the host did
+  SimTime start;
+  SimTime end;
+};
+
+/// The host has worked on a task: from `start` to `end`, waiting included.
+struct HostSpan {
+  TaskId task;
+  std::uint32_t step = 0;
+  SimTime start;
+  SimTime end;
+  bool waited = false;  // for the GPU
+};
+
+/// State of memory after a task's allocator calls, in host order.
+struct MemoryEvent {
+  TaskId task;  // None() before the first step
+  std::uint32_t step = 0;
+  SimTime time;
+  Bytes live;  // as requested, of the buffers alive: no allocator could do with less
+  const AllocatorStats* stats = nullptr;
+};
+
+/// The host begins to issue a step (`first_task` not yet issued), or all tasks of one have ended.
+struct StepEvent {
+  std::uint32_t step = 0;
+  SimTime time;
+};
+
+/// Listens to a simulation. The engine prints nothing and keeps no history; whoever wants either
+/// attaches one of these. Calls come in order of time; at one time, in the order of cause and
+/// effect.
+class Observer {
+ public:
+  Observer() = default;
+  Observer(const Observer&) = delete;
+  Observer& operator=(const Observer&) = delete;
+  virtual ~Observer() = default;
+
+  virtual void OnStepIssued(const StepEvent&) {}
+  virtual void OnStepEnded(const StepEvent&) {}
+  virtual void OnTaskStarted(const TaskEvent&) {}
+  virtual void OnTaskEnded(const TaskSpan&) {}
+  virtual void OnHost(const HostSpan&) {}
+  virtual void OnMemory(const MemoryEvent&) {}
+};
+
+}  // namespace dcsim

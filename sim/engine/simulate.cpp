@@ -1,0 +1,124 @@
+#include "sim/engine/simulate.h"
+
+#include <array>
+#include <tuple>
+
+#include "sim/engine/simulation_run.h"
+
+namespace dcsim {
+
+/// The actor with the earliest event; of several at one time the first, so the host comes last.
+std::size_t SimulationRun::NextActor() const {
+  std::size_t actor = 0;
+  for (std::size_t i = 1; i <= kHost; ++i) {
+    actor = next_event_[i] < next_event_[actor] ? i : actor;
+  }
+  return actor;
+}
+
+/// Steps that the host has issued and every stream has run have ended.
+void SimulationRun::EndSteps() {
+  const auto ended = [this](std::size_t step) {
+    bool past = host_.step > step;
+    for (std::size_t s = 0; s < kStreamCount; ++s) {
+      past = past && (program_.stream_tasks(s).empty() || streams_[s].step > step);
+    }
+    return past;
+  };
+  while (ended(result_.step_ends.size())) {
+    const auto step = static_cast<std::uint32_t>(result_.step_ends.size());
+    result_.step_ends.push_back(SimTime::FromNs(now_));
+    Notify(&Observer::OnStepEnded, StepEvent{step, SimTime::FromNs(now_)});
+  }
+}
+
+void SimulationRun::Stopped(Outcome outcome, TaskId task, std::uint32_t step) {
+  result_.outcome = outcome;
+  result_.stop = Stop{task, step, outcome == Outcome::kOutOfMemory ? memory_.refused() : Bytes(0)};
+  host_.phase = HostPhase::kDone;
+  next_event_.fill(kNever);
+}
+
+/// Nothing can happen any more: the first task that waits, in issue order, is to blame.
+void SimulationRun::StopAtDeadlock() {
+  auto first = std::tuple(host_.step, host_.task);
+  for (std::size_t s = 0; s < kStreamCount; ++s) {
+    if (progress_.ended[s] != progress_.issued[s]) {
+      const StreamState& stream = streams_[s];
+      first = std::min(first, std::tuple(stream.step, program_.stream_tasks(s)[stream.next]));
+    }
+  }
+  Stopped(Outcome::kDeadlock, TaskId(std::get<1>(first)), std::get<0>(first));
+}
+
+void SimulationRun::Loop() {
+  BeginTask();
+  while (true) {
+    const std::size_t actor = NextActor();
+    if (next_event_[actor] == kNever) {
+      break;
+    }
+    now_ = next_event_[actor];
+    if (actor == kHost) {
+      StepHost();
+    } else {
+      End(actor);
+    }
+    SettleStreams();
+    if (host_.phase != HostPhase::kIssuing) {
+      WakeHost();
+    }
+  }
+  const bool finished = host_.phase == HostPhase::kDone && AllStreamsIdle();
+  if (result_.outcome == Outcome::kCompleted && !finished) {
+    StopAtDeadlock();
+  }
+}
+
+Simulation SimulationRun::Result() {
+  if (options_.warmup_steps > 0 && result_.step_ends.size() >= options_.warmup_steps) {
+    result_.warmup_end = result_.step_ends[options_.warmup_steps - 1];
+  }
+  result_.memory = memory_.stats();
+  result_.memory.retries -= host_.warmup_retries;
+  result_.peak_live = memory_.peak_live();
+  result_.live_after_step = memory_.live();
+  result_.allocated_after_step = memory_.stats().allocated.current;
+  return std::move(result_);
+}
+
+Simulation SimulationRun::Run() {
+  if (memory_.AllocateResidents() != StepMemory::Status::kDone) {
+    Stopped(Outcome::kOutOfMemory, TaskId::None(), 0);
+    return Result();
+  }
+  host_.driver_calls = memory_.driver_calls();
+  if (!observers_.empty()) {
+    ReportMemory(TaskId::None());
+  }
+  Loop();
+  return Result();
+}
+
+std::string_view OutcomeName(Outcome outcome) {
+  constexpr std::array<std::string_view, 3> kNames = {"completed", "out_of_memory", "deadlock"};
+  return kNames[static_cast<std::size_t>(outcome)];
+}
+
+std::vector<Duration> Simulation::measured_step_times(std::uint32_t warmup_steps) const {
+  std::vector<Duration> times;
+  for (std::size_t step = warmup_steps; step < step_ends.size(); ++step) {
+    const SimTime before = step == 0 ? SimTime() : step_ends[step - 1];
+    times.push_back(step_ends[step] - before);
+  }
+  return times;
+}
+
+Simulation Simulate(const Schedule& schedule,
+                    std::span<const WorkCost> costs,
+                    const SimulationOptions& options,
+                    std::span<Observer* const> observers) {
+  return SimulationRun(schedule, costs, options, observers).Run();
+}
+
+}  // namespace dcsim

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model/base/units.h"
+#include "model/cost/work_cost.h"
+#include "model/ir/schedule.h"
+#include "sim/engine/observer.h"
+#include "sim/memory/allocator_config.h"
+#include "sim/memory/allocator_stats.h"
+
+namespace dcsim {
+
+/// How a simulation runs, apart from schedule and costs.
+struct SimulationOptions {
+  std::uint32_t warmup_steps = 2;    // before peaks are reset; the allocator's cache settles
+  std::uint32_t measured_steps = 1;  // after them
+  AllocatorConfig allocator;
+  Duration synchronize;  // host time to return from waiting for a stream
+  Duration segment;      // host time of one cudaMalloc or cudaFree
+};
+
+enum class Outcome : std::uint8_t { kCompleted, kOutOfMemory, kDeadlock };
+std::string_view OutcomeName(Outcome outcome);
+
+/// Where a run that did not complete stopped.
+struct Stop {
+  TaskId task;  // that could not allocate, or the first that can never start; None()
+                // while the residents were allocated
+  std::uint32_t step = 0;
+  Bytes requested;  // of an allocation that failed
+};
+
+/// Totals of a simulation; everything in more detail comes through observers.
+struct Simulation {
+  Outcome outcome = Outcome::kCompleted;
+  std::optional<Stop> stop;
+  std::vector<SimTime> step_ends;  // all tasks done, on the host too; warm-up included
+  SimTime warmup_end;              // end of the last warm-up step, 0 without one
+  AllocatorStats memory;           // peaks and retries over the measured steps
+  Bytes peak_live;                 // over the measured steps
+  Bytes live_after_step;           // buffers alive when the host has issued the last step
+  Bytes allocated_after_step;      // the allocator's view of the same
+  std::uint64_t tasks_executed = 0;
+
+  /// Per step, the time between its end and that of the step before; of the measured steps.
+  std::vector<Duration> measured_step_times(std::uint32_t warmup_steps) const;
+};
+
+/// Runs the schedule again and again: warm-up, then measured steps, as one rank sees it, with every
+/// other rank doing the same at the same time.
+///
+/// Discrete events over the host thread and one queue a stream. The host issues tasks in order,
+/// each for the host time of its work; a stream runs its tasks one after the other; a task starts
+/// when its stream is free, the tasks it waits for have ended and, for a collective, all earlier
+/// ones of its communicator have ended (NCCL runs those in issue order). Allocator calls happen in
+/// host order. Running out of memory and deadlock are outcomes.
+///
+///   costs   by WorkId of the schedule
+Simulation Simulate(const Schedule& schedule,
+                    std::span<const WorkCost> costs,
+                    const SimulationOptions& options,
+                    std::span<Observer* const> observers);
+
+}  // namespace dcsim

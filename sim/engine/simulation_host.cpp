@@ -1,0 +1,140 @@
+#include "sim/engine/simulation_run.h"
+
+namespace dcsim {
+
+bool SimulationRun::HostWaitsOver() const {
+  for (const StreamWait& wait : program_.waits(host_.task)) {
+    if (!Passed(wait, host_.step)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool SimulationRun::AllStreamsIdle() const {
+  return progress_.ended == progress_.issued;
+}
+
+void SimulationRun::BeginStep() {
+  if (host_.step == options_.warmup_steps) {
+    memory_.ResetPeaks();
+    host_.warmup_retries = memory_.stats().retries;
+  }
+  Notify(&Observer::OnStepIssued, StepEvent{host_.step, SimTime::FromNs(now_)});
+}
+
+/// The host turns to its next task.
+void SimulationRun::BeginTask() {
+  while (host_.task == program_.task_count() && host_.step < steps_) {
+    host_.task = 0;
+    ++host_.step;
+    EndSteps();
+  }
+  if (host_.step == steps_) {
+    host_.phase = HostPhase::kDone;
+    next_event_[kHost] = kNever;
+    return;
+  }
+  host_.started = now_;
+  host_.waited = false;
+  if (host_.task == 0) {
+    BeginStep();
+  }
+  const bool on_host = program_.entry(host_.task).stream == Task::kNoStream;
+  if (on_host && !HostWaitsOver()) {
+    host_.phase = HostPhase::kWaiting;
+    host_.waited = true;
+    next_event_[kHost] = kNever;
+    return;
+  }
+  StartTask();
+}
+
+/// Allocator calls, then the call itself.
+void SimulationRun::StartTask() {
+  if (program_.entry(host_.task).moves_memory) {
+    AfterMemory(memory_.Run(TaskId(host_.task), host_.step, progress_));
+  } else {
+    AfterMemory(StepMemory::Status::kDone);
+  }
+}
+
+void SimulationRun::AfterMemory(StepMemory::Status status) {
+  if (status == StepMemory::Status::kOutOfMemory) [[unlikely]] {
+    Stopped(Outcome::kOutOfMemory, TaskId(host_.task), host_.step);
+    return;
+  }
+  if (status == StepMemory::Status::kNeedsSynchronize) [[unlikely]] {
+    host_.phase = HostPhase::kSynchronizing;
+    host_.waited = true;
+    next_event_[kHost] = AllStreamsIdle() ? now_ : kNever;
+    return;
+  }
+  host_.phase = HostPhase::kIssuing;
+  if (program_.entry(host_.task).moves_memory && !observers_.empty()) {
+    ReportMemory(TaskId(host_.task));
+  }
+  next_event_[kHost] = now_ + BusyTime().ns();
+}
+
+/// What the task costs the host from now on: the call, the return from a wait, and the allocator's
+/// calls of the driver.
+Duration SimulationRun::BusyTime() {
+  Duration busy = program_.cost(host_.task).host;
+  if (host_.waited) {
+    busy += options_.synchronize;
+  }
+  const std::size_t calls = memory_.driver_calls();
+  busy += options_.segment * static_cast<std::int64_t>(calls - host_.driver_calls);
+  host_.driver_calls = calls;
+  return busy;
+}
+
+/// The host's time is over: it issues its task, or goes on after a wait.
+void SimulationRun::StepHost() {
+  switch (host_.phase) {
+    case HostPhase::kIssuing:
+      IssueTask();
+      ++host_.task;
+      BeginTask();
+      return;
+    case HostPhase::kWaiting:
+      StartTask();
+      return;
+    case HostPhase::kSynchronizing:
+      AfterMemory(memory_.Resume(progress_));
+      return;
+    case HostPhase::kDone:
+      return;
+  }
+}
+
+void SimulationRun::IssueTask() {
+  ++result_.tasks_executed;
+  const std::uint8_t stream = program_.entry(host_.task).stream;
+  if (!observers_.empty()) {
+    Notify(&Observer::OnHost,
+           HostSpan{TaskId(host_.task), host_.step, SimTime::FromNs(host_.started),
+                    SimTime::FromNs(now_), host_.waited});
+  }
+  if (stream != Task::kNoStream) {
+    ++progress_.issued[stream];
+    to_settle_ |= 1U << stream;
+  }
+}
+
+/// A stream has moved on; perhaps that is what the host waits for.
+void SimulationRun::WakeHost() {
+  const bool over = (host_.phase == HostPhase::kWaiting && HostWaitsOver()) ||
+                    (host_.phase == HostPhase::kSynchronizing && AllStreamsIdle());
+  if (over && next_event_[kHost] == kNever) {
+    next_event_[kHost] = now_;
+  }
+}
+
+void SimulationRun::ReportMemory(TaskId task) {
+  Notify(&Observer::OnMemory,
+         MemoryEvent{task, host_.step, SimTime::FromNs(now_), memory_.live(), &memory_.stats()});
+}
+
+}  // namespace dcsim

@@ -1,0 +1,134 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <span>
+
+#include "sim/engine/simulate.h"
+#include "sim/engine/step_memory.h"
+#include "sim/engine/step_program.h"
+
+namespace dcsim {
+
+/// One stream between two events.
+struct StreamState {
+  std::uint32_t next = 0;  // position, within the step, of the task that runs or runs next
+  std::uint32_t step = 0;  // of that task
+  bool running = false;
+  StallReason blocked_by = StallReason::kNone;  // why the next task, issued already, cannot start
+  StreamWait blocked_on;                        // of kEvent: what it waits for
+  TaskId last;                                  // that ended on it
+  std::int64_t free_since = 0;
+  std::int64_t started = 0;                // of the running task
+  StallReason stall = StallReason::kNone;  // of the running task
+  TaskId blocker;
+};
+
+/// The collectives of one communicator, which run one after the other in issue order.
+struct CommunicatorState {
+  std::uint64_t ended = 0;  // over all steps
+  TaskId last;              // that ended
+};
+
+/// What the host thread is doing.
+enum class HostPhase : std::uint8_t {
+  kIssuing,        // busy with the call; the task is put on its stream when the time is over
+  kWaiting,        // for the events of a host task
+  kSynchronizing,  // for all streams, so that the allocator can try again
+  kDone,
+};
+
+struct HostState {
+  HostPhase phase = HostPhase::kIssuing;
+  std::uint32_t task = 0;
+  std::uint32_t step = 0;
+  std::int64_t started = 0;  // work on the task
+  bool waited = false;
+  std::size_t driver_calls = 0;     // of the allocator, that have been paid for
+  std::int64_t warmup_retries = 0;  // of the allocator, before the measured steps
+};
+
+/// Everything that changes while a simulation runs, and what changes it. Its actors are the streams
+/// and, behind them, the host; each has at most one event to come. The loop is in simulate.cpp, the
+/// host in simulation_host.cpp, the streams in simulation_streams.cpp.
+class SimulationRun {
+ public:
+  SimulationRun(const Schedule& schedule,
+                std::span<const WorkCost> costs,
+                const SimulationOptions& options,
+                std::span<Observer* const> observers)
+      : schedule_(schedule),
+        program_(schedule, costs),
+        options_(options),
+        observers_(observers),
+        memory_(schedule, options.allocator),
+        steps_(options.warmup_steps + options.measured_steps) {
+    next_event_.fill(kNever);
+  }
+
+  Simulation Run();
+
+ private:
+  static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+  static constexpr std::size_t kHost = kStreamCount;
+
+  void Loop();
+  std::size_t NextActor() const;
+  void Stopped(Outcome outcome, TaskId task, std::uint32_t step);
+  void StopAtDeadlock();
+  Simulation Result();
+  void EndSteps();
+
+  // Host.
+  void BeginTask();
+  void BeginStep();
+  void StartTask();
+  void AfterMemory(StepMemory::Status status);
+  Duration BusyTime();
+  void StepHost();
+  void IssueTask();
+  bool HostWaitsOver() const;
+  bool AllStreamsIdle() const;
+  void WakeHost();
+  void ReportMemory(TaskId task);
+
+  // Streams.
+  void TryStart(std::size_t stream);
+  bool WaitsOver(std::size_t stream, std::uint32_t task);
+  void Start(std::size_t stream, std::uint32_t task);
+  void SetStall(StreamState& state, std::uint32_t task);
+  void End(std::size_t stream);
+  void WakeStreams(std::size_t stream, bool collective);
+  void SettleStreams();
+  bool Passed(const StreamWait& wait, std::uint32_t step) const {
+    const std::uint64_t count = program_.stream_tasks(wait.stream).size();
+    return wait.position != StreamWait::kNever &&
+           progress_.ended[wait.stream] > step * count + wait.position;
+  }
+
+  template <typename Method, typename Event>
+  void Notify(Method method, const Event& event) {
+    for (Observer* observer : observers_) {
+      (observer->*method)(event);
+    }
+  }
+
+  const Schedule& schedule_;
+  StepProgram program_;
+  const SimulationOptions& options_;
+  std::span<Observer* const> observers_;
+  StepMemory memory_;
+  std::uint32_t steps_;
+
+  std::int64_t now_ = 0;
+  std::array<std::int64_t, kStreamCount + 1> next_event_{};  // by actor
+  std::array<StreamState, kStreamCount> streams_;
+  StreamProgress progress_;
+  std::array<CommunicatorState, StepProgram::kMaxCommunicators> communicators_;
+  HostState host_;
+  std::uint32_t to_settle_ = 0;  // bit s: stream s may be able to start its next task
+  Simulation result_;
+};
+
+}  // namespace dcsim

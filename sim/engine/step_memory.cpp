@@ -1,0 +1,124 @@
+#include "sim/engine/step_memory.h"
+
+#include <algorithm>
+
+#include "model/base/error.h"
+
+namespace dcsim {
+
+StepMemory::StepMemory(const Schedule& schedule, const AllocatorConfig& config)
+    : schedule_(schedule),
+      allocator_(config),
+      blocks_(schedule.buffers().size(), kNoBlock) {
+  for (std::size_t i = 0; i < schedule.buffers().size(); ++i) {
+    if (schedule.buffers()[i].carried) {
+      odd_blocks_.emplace_back(BufferId(i), kNoBlock);
+    }
+  }
+}
+
+BlockHandle& StepMemory::Slot(BufferId id, std::uint32_t step) {
+  if (!schedule_.buffer(id).carried || step % 2 == 0) [[likely]] {
+    return blocks_[id.index()];
+  }
+  const auto entry = std::find_if(odd_blocks_.begin(), odd_blocks_.end(),
+                                  [id](const auto& each) { return each.first == id; });
+  return entry->second;
+}
+
+void StepMemory::Adopt(BufferId id, BlockHandle block) {
+  BlockHandle& slot = Slot(id, step_);
+  DCSIM_CHECK(slot == kNoBlock) << "buffer " << id.index() << " is allocated twice";
+  slot = block;
+  live_ += schedule_.buffer(id).bytes;
+  peak_live_ = std::max(peak_live_, live_);
+}
+
+StepMemory::Status StepMemory::Allocate(BufferId id, const StreamProgress& progress) {
+  const Buffer& buffer = schedule_.buffer(id);
+  const Allocation allocation =
+      allocator_.Allocate(buffer.bytes, StreamId(buffer.pool), progress.ended);
+  if (allocation.status != AllocationStatus::kOk) [[unlikely]] {
+    refused_ = buffer.bytes;
+    return allocation.status == AllocationStatus::kNeedsSynchronize ? Status::kNeedsSynchronize
+                                                                    : Status::kOutOfMemory;
+  }
+  Adopt(id, allocation.block);
+  return Status::kDone;
+}
+
+void StepMemory::Free(BufferId id, const StreamProgress& progress) {
+  const Buffer& buffer = schedule_.buffer(id);
+  // A carried buffer is that of the step before; the first step has none.
+  BlockHandle& slot = Slot(id, buffer.carried ? step_ + 1 : step_);
+  if (slot == kNoBlock) {
+    DCSIM_CHECK(buffer.carried) << "buffer " << id.index() << " is freed and not alive";
+    return;
+  }
+  for (std::uint8_t stream = 0; buffer.recorded_streams >> stream != 0; ++stream) {
+    if ((buffer.recorded_streams >> stream & 1U) != 0) {
+      allocator_.RecordStream(slot, StreamId(stream));
+    }
+  }
+  allocator_.Free(slot, progress.issued);
+  slot = kNoBlock;
+  live_ -= buffer.bytes;
+}
+
+StepMemory::Status StepMemory::AllocateResidents() {
+  const StreamProgress progress;
+  for (const BufferId id : schedule_.residents()) {
+    Status status = Allocate(id, progress);
+    if (status == Status::kNeedsSynchronize) {
+      const Buffer& buffer = schedule_.buffer(id);
+      const Allocation allocation =
+          allocator_.AllocateAfterSynchronize(buffer.bytes, StreamId(buffer.pool));
+      if (allocation.status != AllocationStatus::kOk) {
+        return Status::kOutOfMemory;
+      }
+      Adopt(id, allocation.block);
+    }
+  }
+  return Status::kDone;
+}
+
+StepMemory::Status StepMemory::Continue(const StreamProgress& progress) {
+  while (!rest_.empty()) {
+    const MemoryStep& step = rest_.front();
+    if (step.frees) {
+      Free(step.buffer, progress);
+    } else if (const Status status = Allocate(step.buffer, progress); status != Status::kDone) {
+      return status;
+    }
+    rest_ = rest_.subspan(1);
+  }
+  return Status::kDone;
+}
+
+StepMemory::Status StepMemory::Run(TaskId task,
+                                   std::uint32_t step,
+                                   const StreamProgress& progress) {
+  rest_ = schedule_.memory(task);
+  step_ = step;
+  return Continue(progress);
+}
+
+StepMemory::Status StepMemory::Resume(const StreamProgress& progress) {
+  const BufferId id = rest_.front().buffer;
+  const Buffer& buffer = schedule_.buffer(id);
+  const Allocation allocation =
+      allocator_.AllocateAfterSynchronize(buffer.bytes, StreamId(buffer.pool));
+  if (allocation.status != AllocationStatus::kOk) {
+    return Status::kOutOfMemory;
+  }
+  Adopt(id, allocation.block);
+  rest_ = rest_.subspan(1);
+  return Continue(progress);
+}
+
+void StepMemory::ResetPeaks() {
+  allocator_.ResetPeaks();
+  peak_live_ = live_;
+}
+
+}  // namespace dcsim

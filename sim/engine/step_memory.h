@@ -1,0 +1,64 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "model/ir/schedule.h"
+#include "sim/memory/caching_allocator.h"
+
+namespace dcsim {
+
+/// How far the tasks of every stream have come, over all steps: what allocator events compare.
+struct StreamProgress {
+  std::array<std::uint64_t, kStreamCount> issued{};
+  std::array<std::uint64_t, kStreamCount> ended{};
+};
+
+/// The buffers of a schedule in a replayed allocator: makes a task's allocator calls, and counts
+/// the bytes that are alive as requested.
+class StepMemory {
+ public:
+  StepMemory(const Schedule& schedule, const AllocatorConfig& config);
+
+  enum class Status : std::uint8_t { kDone, kNeedsSynchronize, kOutOfMemory };
+
+  /// Allocates the residents. Out of memory is possible.
+  Status AllocateResidents();
+
+  /// Makes all allocator calls of a task. On kNeedsSynchronize the host must wait until every
+  /// issued task has ended, then call Resume for the rest.
+  Status Run(TaskId task, std::uint32_t step, const StreamProgress& progress);
+  Status Resume(const StreamProgress& progress);
+
+  /// Bytes of the request that failed or waits.
+  Bytes refused() const { return refused_; }
+  Bytes live() const { return live_; }
+  Bytes peak_live() const { return peak_live_; }
+  void ResetPeaks();
+  const AllocatorStats& stats() const { return allocator_.stats(); }
+  /// cudaMalloc, cudaFree and mapping calls so far.
+  std::size_t driver_calls() const { return allocator_.segment_events().size(); }
+
+ private:
+  Status Continue(const StreamProgress& progress);
+  Status Allocate(BufferId id, const StreamProgress& progress);
+  void Free(BufferId id, const StreamProgress& progress);
+  void Adopt(BufferId id, BlockHandle block);
+  BlockHandle& Slot(BufferId id, std::uint32_t step);
+
+  const Schedule& schedule_;
+  CachingAllocator allocator_;
+  std::vector<BlockHandle> blocks_;  // by buffer
+  /// Of buffers that are freed in the step after: a second block, so that one of each of two
+  /// successive steps can be alive. Even steps use blocks_.
+  std::vector<std::pair<BufferId, BlockHandle>> odd_blocks_;
+  std::span<const MemoryStep> rest_;
+  std::uint32_t step_ = 0;
+  Bytes live_;
+  Bytes peak_live_;
+  Bytes refused_;
+};
+
+}  // namespace dcsim

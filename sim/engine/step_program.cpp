@@ -1,0 +1,58 @@
+#include "sim/engine/step_program.h"
+
+#include <algorithm>
+
+#include "model/base/error.h"
+
+namespace dcsim {
+
+StepProgram::StepProgram(const Schedule& schedule, std::span<const WorkCost> costs)
+    : stream_tasks_(kStreamCount),
+      collective_counts_(kMaxCommunicators),
+      costs_(costs) {
+  DCSIM_CHECK(costs.size() == schedule.works().size());
+  entries_.resize(schedule.task_count() + 1);
+  for (std::size_t i = 0; i < schedule.task_count(); ++i) {
+    const TaskId id(i);
+    const Task& task = schedule.task(id);
+    TaskEntry& entry = entries_[i];
+    entry.work = static_cast<std::uint32_t>(task.work.index());
+    entry.stream = task.stream;
+    entry.collective = kNoCollective;
+    entry.moves_memory = !schedule.memory(id).empty();
+    entry.first_wait = static_cast<std::uint32_t>(waits_.size());
+    for (const TaskId waited : schedule.waits(id)) {
+      DCSIM_CHECK(!schedule.task(waited).on_host()) << "events are recorded on streams";
+      // A task later in the list is never reached: the wait is kept, and ends in a deadlock.
+      const auto& others = stream_tasks_[schedule.task(waited).stream];
+      const auto found = std::lower_bound(others.begin(), others.end(), waited.index());
+      const bool earlier = found != others.end() && *found == waited.index();
+      const std::uint32_t position =
+          earlier ? static_cast<std::uint32_t>(found - others.begin()) : StreamWait::kNever;
+      waits_.push_back({position, schedule.task(waited).stream});
+    }
+    if (task.on_host()) {
+      continue;
+    }
+    auto& own = stream_tasks_[task.stream];
+    entry.position = static_cast<std::uint32_t>(own.size());
+    own.push_back(static_cast<std::uint32_t>(i));
+    if (const Collective* collective = schedule.FindCollective(id)) {
+      DCSIM_CHECK(collective->communicator < kMaxCommunicators);
+      entry.communicator = collective->communicator;
+      entry.collective = collective_counts_[collective->communicator]++;
+    }
+  }
+  entries_.back().first_wait = static_cast<std::uint32_t>(waits_.size());
+}
+
+double StepProgram::bytes_per_task() const {
+  double bytes =
+      static_cast<double>(entries_.size() * sizeof(TaskEntry) + waits_.size() * sizeof(StreamWait));
+  for (const auto& tasks : stream_tasks_) {
+    bytes += static_cast<double>(tasks.size() * sizeof(tasks[0]));
+  }
+  return bytes / static_cast<double>(task_count());
+}
+
+}  // namespace dcsim
