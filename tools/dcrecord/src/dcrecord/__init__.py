@@ -1,0 +1,5 @@
+"""Records the training graph of a torch model, with no GPU and no weights (docs/recorder.md)."""
+
+from dcrecord.version import VERSION as __version__
+
+__all__ = ["__version__"]

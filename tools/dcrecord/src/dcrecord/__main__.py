@@ -1,0 +1,7 @@
+"""`python -m dcrecord`."""
+
+import sys
+
+from dcrecord.command_line import main
+
+sys.exit(main())

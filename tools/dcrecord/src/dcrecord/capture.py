@@ -1,0 +1,154 @@
+"""Tracing a training step into one forward and one backward graph of ATen operators.
+
+The way: Dynamo captures the module's Python into one graph, AOTAutograd differentiates it into a joint
+graph with an empty decomposition table (so kernels that PyTorch has stay one op), and a partitioner
+splits it. The tensors may be fake, which is how a model is recorded without memory for its weights.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._dynamo.functional_export import dynamo_graph_capture_for_export
+from torch._functorch._aot_autograd.descriptors import (
+    GradAOTOutput,
+    InputMutationAOTOutput,
+    ParamAOTInput,
+    PlainAOTInput,
+)
+from torch._functorch.aot_autograd import aot_compile_joint_with_descriptors, aot_export_joint_with_descriptors
+from torch._subclasses.fake_tensor import unset_fake_temporarily
+from torch.fx import GraphModule, Node
+
+from dcrecord.errors import RecorderError
+from dcrecord.partition import partitioner
+from dcrecord.workload import TrainingStep
+
+# Everything that could change the graph from outside (environment variables, settings of the process).
+_DYNAMO_SETTINGS = {
+    "allow_rnn": True,  # recurrence is refused by name (cuda_operators.py), not as a graph break
+    "assume_static_by_default": True,
+    "automatic_dynamic_shapes": False,
+    "capture_scalar_outputs": False,
+    "capture_dynamic_output_shape_ops": False,
+    "suppress_errors": False,
+}
+_AOT_SETTINGS = {
+    "activation_memory_budget": 1.0,
+    "aggressive_recomputation": False,
+    "ban_recompute_long_fusible_chains": True,
+    "ban_recompute_materialized_backward": True,
+    "ban_recompute_not_in_allowlist": True,
+    "ban_recompute_reductions": True,
+    "ban_recompute_used_far_apart": True,
+    "functionalize_rng_ops": False,
+    "max_dist_from_bw": 1000,
+    "recompute_views": False,
+    "treat_parameters_as_free_to_save": True,
+}
+
+
+@dataclass
+class Captured:
+    """The two graphs of a step and what their inputs and outputs are.
+
+    input_kinds     by name of a placeholder: AOTAutograd's descriptor of it
+    output_names    names of the forward's first outputs, the loss first; what follows is saved
+    gradients_of    by position in the backward's outputs: name of the parameter, or None
+    """
+
+    forward: GraphModule
+    backward: GraphModule
+    input_kinds: dict[str, Any]
+    output_names: list[str]
+    gradients_of: list[str | None]
+
+
+def capture(step: TrainingStep, inputs: Sequence[Tensor], partitioner_name: str) -> Captured:
+    """Traces `step` on `inputs`. Throws what PyTorch throws; refuse.py knows how to explain it."""
+    torch._dynamo.reset()
+    with unset_fake_temporarily():
+        # Dynamo fills this table at its first use, which fails under a FakeTensorMode.
+        torch._dynamo.variables.builtin.populate_builtin_to_tensor_fn_map()
+    with _settings(), ExitStack() as stack:
+        traced = dynamo_graph_capture_for_export(step)(*inputs)
+        joint = aot_export_joint_with_descriptors(stack, traced, tuple(inputs), decompositions={})
+        return _split(joint, partitioner_name, step.names)
+
+
+@contextmanager
+def _settings() -> Iterator[None]:
+    """Pins the settings that shape the graph, and silences what users cannot act on."""
+    with (
+        torch._dynamo.config.patch(**_DYNAMO_SETTINGS),
+        torch._functorch.config.patch(**_AOT_SETTINGS),
+        warnings.catch_warnings(),
+    ):
+        warnings.filterwarnings("ignore", message="While compiling, we found certain side effects")
+        warnings.filterwarnings("ignore", category=FutureWarning)
+        logged = logging.root.manager.disable
+        logging.disable(logging.CRITICAL)  # what PyTorch logs of a failure is in the exception, too
+        try:
+            yield
+        finally:
+            logging.disable(logged)
+
+
+def _split(joint: Any, partitioner_name: str, input_names: Sequence[str]) -> Captured:
+    """Runs the partitioner and keeps the graphs that AOTAutograd would hand to a compiler."""
+    nodes = list(joint.graph_module.graph.nodes)
+    input_kinds = {node.name: node.meta["desc"] for node in nodes if node.op == "placeholder"}
+    output_kinds = nodes[-1].meta["desc"]
+    output_names = list(joint.out_spec._context if joint.out_spec.type is dict else [])
+    _check_outputs(output_kinds, input_names)
+    halves: dict[str, GraphModule] = {}
+
+    def keep(name: str) -> Any:
+        def compiler(graph: GraphModule, _: Any) -> GraphModule:
+            halves[name] = graph
+            return graph
+
+        return compiler
+
+    aot_compile_joint_with_descriptors(
+        joint,
+        partition_fn=partitioner(partitioner_name, lambda node: isinstance(input_kinds.get(node.name), ParamAOTInput)),
+        fw_compiler=keep("forward"),
+        bw_compiler=keep("backward"),
+    )
+    if "backward" not in halves:
+        raise RecorderError("the loss depends on no parameter that requires a gradient: expected something to train")
+    gradients = output_kinds[len(output_names) :]
+    return Captured(halves["forward"], halves["backward"], input_kinds, output_names, list(map(_parameter_of, gradients)))
+
+
+def _check_outputs(kinds: Sequence[Any], input_names: Sequence[str]) -> None:
+    """The joint graph's outputs must be the step's outputs and gradients, and nothing that changes an input."""
+    changed = [kind.mutated_input for kind in kinds if isinstance(kind, InputMutationAOTOutput)]
+    if changed:
+        names = sorted(
+            f"input {input_names[kind.idx]}" if isinstance(kind, PlainAOTInput) else kind.target.removeprefix("body.")
+            for kind in changed
+        )
+        raise RecorderError(
+            f"the forward changes its inputs or buffers in place ({', '.join(names)}): expected a module that leaves them "
+            "alone, for example no BatchNorm in training mode and no cache"
+        )
+
+
+def _parameter_of(kind: Any) -> str | None:
+    if isinstance(kind, GradAOTOutput) and isinstance(kind.grad_of, ParamAOTInput):
+        return kind.grad_of.target
+    return None
+
+
+def output_node(graph: GraphModule) -> Node:
+    """The node that returns."""
+    return next(node for node in reversed(graph.graph.nodes) if node.op == "output")

@@ -1,0 +1,257 @@
+"""Makes a trace on CPU tensors hold the operators that a trace on CUDA tensors holds.
+
+A few composite operators look at the device of their inputs and take another way on the CPU. While a
+recording runs, they are replaced at the dispatch key AutogradCPU by what PyTorch 2.11 does with CUDA
+tensors, so that the graph, its autograd formulas included, is the CUDA one:
+
+  rms_norm                       stays aten::_fused_rms_norm (the CPU decomposes it into 10 ops)
+  scaled_dot_product_attention   calls the chosen attention kernel (the CPU has one of its own)
+  softmax, log_softmax           float16 to float32 happens inside the kernel
+  native_layer_norm              keeps its statistics in float32
+
+Sources: aten/src/ATen/native/{layer_norm,SoftMax,transformers/attention}.cpp,
+torch/_refs/__init__.py. tests/recorder/record_on_gpu.py compares the result with real CUDA traces.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._subclasses import fake_impls
+from torch.nn import functional
+
+from dcrecord.errors import RecorderError
+from dcrecord.options import HALF_PRECISION_KERNELS
+
+aten = torch.ops.aten
+
+_CUDNN_COMPOSITES = (
+    "batch_norm ctc_loss.IntList ctc_loss.Tensor grid_sampler gru.data gru.input lstm.data lstm.input rnn_relu.data "
+    "rnn_relu.input rnn_tanh.data rnn_tanh.input"
+).split()
+
+
+@contextmanager
+def registered(kernels: dict[str, Callable[..., Any]], dispatch_key: str) -> Iterator[None]:
+    """Puts `kernels` (by operator name, without namespace) at `dispatch_key` of the ATen library, for a while."""
+    library = torch.library.Library("aten", "IMPL")
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="(?s).*Overriding a previously registered kernel")
+            for name, kernel in kernels.items():
+                library.impl(name, kernel, dispatch_key)
+        yield
+    finally:
+        library._destroy()
+
+
+@contextmanager
+def cuda_operators(attention: str) -> Iterator[None]:
+    """Inside, operators on CPU tensors trace as they would on CUDA tensors, with one attention kernel."""
+    composites = {
+        "rms_norm": _rms_norm,
+        "scaled_dot_product_attention": _Attention(attention),
+        "softmax.int": _softmax,
+        "log_softmax.int": _log_softmax,
+    }
+    composites |= {name: _Unavailable(name) for name in _CUDNN_COMPOSITES}
+    # A kernel for the backend makes autograd use the operator's derivative instead of its decomposition.
+    # It is never run: only fake tensors pass here, and those take their shapes from the meta kernel.
+    kernels = {"_fused_rms_norm": _no_cpu_kernel}
+    with registered(composites, "AutogradCPU"), registered(kernels, "CPU"), _float32_layer_norm_statistics():
+        yield
+
+
+class _Unavailable:
+    """A composite that calls an operator of cuDNN's own on a GPU, with other outputs than the CPU's."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name.partition(".")[0]
+
+    def __call__(self, *_: Any, **__: Any) -> Any:
+        raise RecorderError(
+            f"{self.name} calls an operator of cuDNN on a GPU, which cannot be recorded without one: expected a module "
+            "without it (LayerNorm or GroupNorm in place of BatchNorm, attention in place of recurrence)"
+        )
+
+
+def _no_cpu_kernel(*_: Any) -> Any:
+    raise AssertionError("a CUDA operator was run on CPU data while recording")
+
+
+def _rms_norm(input: Tensor, normalized_shape: list[int], weight: Tensor | None = None, eps: float | None = None) -> Tensor:
+    return aten._fused_rms_norm(input, normalized_shape, weight, eps)[0]
+
+
+def _softmax(self: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
+    if self.dtype is torch.float16 and dtype is torch.float32:
+        return aten._softmax(self, dim, True)
+    return aten._softmax(_to_type(self, dtype), dim, False)
+
+
+def _log_softmax(self: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
+    if self.dtype is torch.float16 and dtype is torch.float32:
+        return aten._log_softmax(self, dim, True)
+    return aten._log_softmax(_to_type(self, dtype), dim, False)
+
+
+def _to_type(self: Tensor, dtype: torch.dtype | None) -> Tensor:
+    """at::Tensor::toType, which names layout and device, too; the operators keep that as arguments."""
+    return self if dtype is None else aten.to.dtype_layout(self, dtype=dtype, layout=self.layout, device=self.device)
+
+
+@contextmanager
+def _float32_layer_norm_statistics() -> Iterator[None]:
+    """On CUDA native_layer_norm returns mean and reciprocal deviation in float32 for half-precision inputs."""
+    rules = fake_impls.op_implementations_dict
+    operator = aten.native_layer_norm.default
+    before = rules[operator]
+
+    def as_on_cuda(fake_mode: Any, func: Any, *args: Any, **kwargs: Any) -> Any:
+        output, mean, deviation = before(fake_mode, func, *args, **kwargs)
+        if output.dtype in (torch.float16, torch.bfloat16):
+            mean, deviation = mean.to(torch.float32), deviation.to(torch.float32)
+        return output, mean, deviation
+
+    rules[operator] = as_on_cuda
+    try:
+        yield
+    finally:
+        rules[operator] = before
+
+
+class _Attention:
+    """scaled_dot_product_attention as PyTorch carries it out on CUDA once its backend is chosen."""
+
+    def __init__(self, kernel: str) -> None:
+        self.kernel = kernel
+        self.run = {
+            "flash": _flash_attention,
+            "efficient": _efficient_attention,
+            "cudnn": _cudnn_attention,
+            "math": _math_attention,
+        }[kernel]
+
+    def __call__(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attn_mask: Tensor | None = None,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        *,
+        scale: float | None = None,
+        enable_gqa: bool = False,
+    ) -> Tensor:
+        self._check(query, key, attn_mask, enable_gqa)
+        return self.run(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+
+    def _check(self, query: Tensor, key: Tensor, attn_mask: Tensor | None, enable_gqa: bool) -> None:
+        """Refuses what makes PyTorch say "no available kernel" on a GPU when only this kernel is allowed."""
+        problem = None
+        if self.kernel in HALF_PRECISION_KERNELS and query.dtype not in (torch.bfloat16, torch.float16):
+            problem = f"takes bfloat16 or float16, not {str(query.dtype).removeprefix('torch.')}"
+        elif self.kernel != "math" and query.dim() != 4:
+            problem = f"takes 4 dimensions [batch, heads, sequence, head], not {query.dim()}"
+        elif self.kernel == "flash" and attn_mask is not None:
+            problem = "takes no attention mask"
+        elif self.kernel == "efficient" and enable_gqa and query.shape[1] != key.shape[1]:
+            problem = "takes as many key heads as query heads"
+        elif self.kernel == "flash" and query.shape[-1] > 256:
+            problem = f"takes heads of at most 256 elements, not {query.shape[-1]}"
+        elif self.kernel == "cudnn" and query.shape[-1] % 8 != 0:
+            problem = f"takes heads of a multiple of 8 elements, not {query.shape[-1]}"
+        if problem is not None:
+            raise RecorderError(f"the {self.kernel} attention kernel {problem}: expected another --attention or --dtype")
+
+
+def _needs_logsumexp(query: Tensor, key: Tensor, value: Tensor) -> bool:
+    return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (query, key, value))
+
+
+def _additive_mask(mask: Tensor | None, dtype: torch.dtype) -> Tensor | None:
+    """A boolean mask as the 0 or -inf that is added to the scores."""
+    if mask is None or mask.dtype is not torch.bool:
+        return mask
+    minus_infinity = aten.scalar_tensor(-math.inf, dtype=dtype, device=mask.device)
+    return torch.where(mask, 0.0, minus_infinity)
+
+
+def _flash_attention(
+    query: Tensor, key: Tensor, value: Tensor, _mask: None, dropout: float, causal: bool, scale: float | None, _gqa: bool
+) -> Tensor:
+    head = query.shape[-1]
+    padding = -head % 8
+    if padding:
+        query, key, value = (functional.pad(tensor, (0, padding)) for tensor in (query, key, value))
+    scale = 1.0 / math.sqrt(head) if scale is None else scale
+    output = aten._scaled_dot_product_flash_attention(query, key, value, dropout, causal, False, scale=scale)[0]
+    return aten.slice(output, -1, 0, head) if padding else output
+
+
+def _efficient_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    dropout: float,
+    causal: bool,
+    scale: float | None,
+    _gqa: bool,
+) -> Tensor:
+    bias = _additive_mask(mask, query.dtype)
+    if bias is not None:
+        bias = _aligned(bias).expand(query.shape[0], query.shape[1], query.shape[2], key.shape[2])
+    return aten._scaled_dot_product_efficient_attention(
+        query, key, value, bias, _needs_logsumexp(query, key, value), dropout, causal, scale=scale
+    )[0]
+
+
+def _aligned(bias: Tensor) -> Tensor:
+    """The kernel reads 8 elements at a time: rows of the bias start at multiples of 8."""
+    if bias.stride(-1) == 1 and all(stride % 8 == 0 for stride in bias.stride()[:-1]):
+        return bias
+    length = bias.shape[-1]
+    return aten.slice(functional.pad(bias, (0, 8 - length % 8)), -1, 0, length)
+
+
+def _cudnn_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    dropout: float,
+    causal: bool,
+    scale: float | None,
+    _gqa: bool,
+) -> Tensor:
+    bias = mask
+    if mask is not None and mask.dtype is torch.bool:
+        lowest = aten.scalar_tensor(-65504.0, dtype=query.dtype, device=mask.device)
+        bias = torch.where(mask, 0.0, lowest)
+    return aten._scaled_dot_product_cudnn_attention(
+        query, key, value, bias, _needs_logsumexp(query, key, value), dropout, causal, False, scale=scale
+    )[0]
+
+
+def _math_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    dropout: float,
+    causal: bool,
+    scale: float | None,
+    gqa: bool,
+) -> Tensor:
+    bias = _additive_mask(mask, query.dtype)
+    return aten._scaled_dot_product_attention_math(
+        query, key, value, bias, dropout, causal, None, scale=scale, enable_gqa=gqa
+    )[0]

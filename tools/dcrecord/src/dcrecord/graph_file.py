@@ -1,0 +1,92 @@
+"""Writing a document: the same document gives the same bytes, and a file is whole or absent."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from dcrecord.errors import RecorderError
+
+FORMAT = "dc-graph/1"
+# Name of the graph's file in a workload's folder.
+GRAPH_FILE = "graph.json.gz"
+
+
+def to_bytes(document: dict[str, Any], compressed: bool, indented: bool = False) -> bytes:
+    """JSON, keys in the document's order; compact, or one line for each short list; gzip without name and time."""
+    if indented:
+        text = (_indented(document) + "\n").encode("ascii")
+    else:
+        text = json.dumps(document, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode("ascii")
+    if not compressed:
+        return text
+    buffer = io.BytesIO()
+    with gzip.GzipFile(filename="", mode="wb", fileobj=buffer, mtime=0, compresslevel=9) as stream:
+        stream.write(text)
+    return buffer.getvalue()
+
+
+def _indented(node: Any, depth: int = 0) -> str:
+    """Containers of containers take a line for each element; others are one line."""
+    elements = list(node.values()) if isinstance(node, dict) else node if isinstance(node, list) else []
+    if not any(isinstance(element, (dict, list)) for element in elements) or depth >= 4:
+        return json.dumps(node, ensure_ascii=True, allow_nan=False)
+    if isinstance(node, dict):
+        parts = [f"{json.dumps(key)}: {_indented(value, depth + 1)}" for key, value in node.items()]
+    else:
+        parts = [_indented(value, depth + 1) for value in node]
+    opened, closed = "{}" if isinstance(node, dict) else "[]"
+    margin = " " * (depth + 1)
+    return f"{opened}\n" + ",\n".join(margin + part for part in parts) + f"\n{' ' * depth}{closed}"
+
+
+def check_folder(folder: Path) -> None:
+    """Throws OSError when nothing can be written into `folder`, before a long computation finds that out."""
+    existing = folder.absolute()
+    while not existing.exists():
+        existing = existing.parent
+    if not existing.is_dir():
+        raise NotADirectoryError(f"{existing} is not a folder")
+    if not os.access(existing, os.W_OK):
+        raise PermissionError(f"{existing} cannot be written to")
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Writes beside `path` and renames, so that nobody ever reads half a file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def read_document(path: Path) -> dict[str, Any]:
+    """A document written by this module, compressed or not."""
+    return parse_document(read_text(path), path)
+
+
+def read_text(path: Path) -> bytes:
+    """The uncompressed bytes of a file, whose hash tells it from others."""
+    data = path.read_bytes()
+    try:
+        return gzip.decompress(data) if path.name.endswith(".gz") else data
+    except (gzip.BadGzipFile, EOFError) as error:
+        raise RecorderError(f"{path} is no gzip file: expected a file that dcrecord wrote ({error})") from error
+
+
+def parse_document(text: bytes, path: Path) -> dict[str, Any]:
+    """The document that a file at `path` holds."""
+    try:
+        return json.loads(text)
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise RecorderError(f"{path} is no JSON file: expected a graph file that dcrecord wrote ({error})") from error

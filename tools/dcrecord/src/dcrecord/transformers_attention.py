@@ -1,0 +1,73 @@
+"""Attention of transformers' models as a plain training step on a GPU has it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from torch import nn
+
+_Builder = Callable[..., Any]
+
+
+@contextmanager
+def plain_causal_attention(body: nn.Module, attention: str) -> Iterator[None]:
+    """Inside, transformers builds no plain causal mask for models in `body`, and repeats key heads where the kernel needs it.
+
+    Causality is implied by `is_causal`; transformers knows that, and yet builds the mask when it is traced, which the
+    flash kernel would not take. Of the kernels, `efficient` takes no grouped key heads; for it transformers' own
+    repetition is switched on, for the others the kernel gets `enable_gqa` as usual.
+    """
+    homes = sorted({type(module).__module__ for module in body.modules()})
+    homes = [home for home in homes if home.startswith("transformers.")]
+    replaced: list[tuple[Any, str, Any]] = []
+
+    def replace(owner: Any, name: str, replacement: Callable[[_Builder], _Builder]) -> None:
+        if hasattr(owner, name):
+            replaced.append((owner, name, getattr(owner, name)))
+            setattr(owner, name, replacement(getattr(owner, name)))
+
+    for home in homes:
+        replace(sys.modules[home], "create_causal_mask", _unless_plain)
+        replace(sys.modules[home], "create_sliding_window_causal_mask", _unless_plain_and_short)
+    if homes and attention == "efficient":
+        from transformers.integrations import sdpa_attention
+
+        replace(sdpa_attention, "use_gqa_in_sdpa", lambda _: _no_grouped_kernel)
+    try:
+        yield
+    finally:
+        for owner, name, function in reversed(replaced):
+            setattr(owner, name, function)
+
+
+def _unless_plain(builder: _Builder) -> _Builder:
+    def build(config: Any, inputs_embeds: Any, attention_mask: Any = None, **more: Any) -> Any:
+        if _is_plain(config, attention_mask, more):
+            return None
+        return builder(config=config, inputs_embeds=inputs_embeds, attention_mask=attention_mask, **more)
+
+    return build
+
+
+def _unless_plain_and_short(builder: _Builder) -> _Builder:
+    """A window hides nothing while the sequence is not longer."""
+
+    def build(config: Any, inputs_embeds: Any, attention_mask: Any = None, **more: Any) -> Any:
+        if _is_plain(config, attention_mask, more) and inputs_embeds.shape[1] <= config.sliding_window:
+            return None
+        return builder(config=config, inputs_embeds=inputs_embeds, attention_mask=attention_mask, **more)
+
+    return build
+
+
+def _is_plain(config: Any, attention_mask: Any, more: dict[str, Any]) -> bool:
+    """No padding, no other mask on top of the causal one."""
+    others = [value for name, value in more.items() if name not in ("past_key_values", "position_ids")]
+    return getattr(config, "is_causal", True) and attention_mask is None and not others
+
+
+def _no_grouped_kernel(*_: Any, **__: Any) -> bool:
+    return False
