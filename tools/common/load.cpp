@@ -1,0 +1,154 @@
+#include "tools/common/load.h"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+
+#include "model/base/error.h"
+#include "model/base/text.h"
+#include "model/ir/graph_reader.h"
+#include "model/ir/plan_reader.h"
+#include "model/ir/profile_reader.h"
+#include "model/passes/resolve.h"
+#include "tools/common/file.h"
+#include "tools/common/yaml_document.h"
+
+namespace dcsim {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Names in the folder of `path`, for "did you mean".
+std::vector<std::string> Siblings(const fs::path& path) {
+  std::vector<std::string> names;
+  const fs::path parent = path.parent_path().empty() ? fs::path(".") : path.parent_path();
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(parent, ignored)) {
+    names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+[[noreturn]] void FailMissing(const std::string& path, const std::string& what) {
+  const fs::path clean = fs::path(path).lexically_normal();
+  const fs::path named = clean.filename().empty() ? clean.parent_path() : clean;
+  const auto names = Siblings(named);
+  const std::vector<std::string_view> views(names.begin(), names.end());
+  throw Error(path + ": " + what + DidYouMean(named.filename().string(), views));
+}
+
+YamlDocument LoadYaml(const std::string& path, const std::string& what) {
+  if (!FileExists(path)) {
+    FailMissing(path, "no such " + what);
+  }
+  return YamlDocument::Parse(ReadFile(path), path);
+}
+
+/// "a.b" -> "/a/b".
+std::string PointerOfKey(const std::string& key) {
+  std::string pointer = "/" + key;
+  std::replace(pointer.begin(), pointer.end(), '.', '/');
+  return pointer;
+}
+
+Plan ResolveSpec(YamlDocument& document,
+                 const std::vector<Override>& overrides,
+                 const Graph& graph,
+                 int ranks) {
+  for (const Override& each : overrides) {
+    document.Set(PointerOfKey(each.key), ParseYamlScalar(each.value),
+                 "--set " + each.key + "=" + each.value);
+  }
+  return Resolve(ReadPlanSpec(document.json(), document.locator()), graph, ranks);
+}
+
+Plan TakePlan(const YamlDocument& document,
+              const std::vector<Override>& overrides,
+              const Graph& graph,
+              int ranks,
+              const std::string& path) {
+  if (!overrides.empty()) {
+    throw Error("--set " + overrides.front().key + ": " + path +
+                " is a plan with every decision made; only a plan spec can be changed");
+  }
+  Plan plan = ReadPlan(document.json(), graph, document.locator());
+  if (plan.ranks != ranks) {
+    throw Error(path + ": the plan is for " + std::to_string(plan.ranks) + " ranks, asked for " +
+                std::to_string(ranks) + "; use --gpus " + std::to_string(plan.ranks));
+  }
+  const auto faults = FindPlanFaults(plan, graph);
+  if (!faults.empty()) {
+    throw Error(path + ": " + Join(faults, "\n" + path + ": "));
+  }
+  return plan;
+}
+
+}  // namespace
+
+Workload LoadWorkload(const std::string& folder) {
+  if (!FileExists(folder)) {
+    FailMissing(folder, "no such workload folder");
+  }
+  if (!IsDirectory(folder)) {
+    throw Error(folder + ": expected a workload folder, found a file");
+  }
+  for (const std::string name : {"graph.json.gz", "graph.json"}) {
+    const std::string path = (fs::path(folder) / name).string();
+    if (FileExists(path)) {
+      return {folder, ParseGraph(ReadFile(path), path)};
+    }
+  }
+  throw Error(folder + ": holds no graph.json.gz; record one with python -m dcrecord");
+}
+
+std::string ProfileFileName(const std::string& gpu) {
+  std::string name = gpu.starts_with("NVIDIA ") ? gpu.substr(7) : gpu;
+  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) {
+    return std::isalnum(c) != 0 ? static_cast<char>(std::tolower(c)) : '-';
+  });
+  return "profile-" + name + ".json.gz";
+}
+
+std::optional<Profile> FindProfile(const Workload& workload, const std::string& gpu) {
+  const std::string path = (fs::path(workload.folder) / ProfileFileName(gpu)).string();
+  if (!FileExists(path)) {
+    return std::nullopt;
+  }
+  return ParseProfile(ReadFile(path), workload.graph, path);
+}
+
+Cluster LoadCluster(const std::string& path) {
+  YamlDocument document = LoadYaml(path, "cluster file");
+  const auto gpu =
+      document.json().is_object() ? document.json().find("gpu") : document.json().end();
+  if (document.json().is_object() && gpu != document.json().end() && gpu->is_string()) {
+    const fs::path file = fs::path(path).parent_path() / gpu->get<std::string>();
+    if (!FileExists(file.string())) {
+      throw Error(document.locator()("/gpu") + ": no such file " + file.string());
+    }
+    document.Embed("/gpu", LoadYaml(file.string(), "GPU file"));
+  }
+  return ReadCluster(document.json(), document.locator());
+}
+
+Override ParseOverride(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    throw Error("--set " + text + ": expected key=value, such as stage=2");
+  }
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+Plan LoadPlan(const std::string& path,
+              const std::vector<Override>& overrides,
+              const Graph& graph,
+              int ranks) {
+  YamlDocument document = LoadYaml(path, "plan file");
+  const Json& json = document.json();
+  const bool is_plan = json.is_object() && json.contains("format") && json["format"] == "dc-plan/1";
+  return is_plan ? TakePlan(document, overrides, graph, ranks, path)
+                 : ResolveSpec(document, overrides, graph, ranks);
+}
+
+}  // namespace dcsim

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/cost/cluster.h"
+#include "model/ir/graph.h"
+#include "model/ir/plan.h"
+#include "model/ir/profile.h"
+
+namespace dcsim {
+
+/// A recorded workload: the folder that dcrecord writes.
+struct Workload {
+  std::string folder;
+  Graph graph;
+};
+
+/// Reads `folder`/graph.json.gz, or graph.json. Throws Error when the folder or the file is
+/// missing, with the nearest folder name beside it, or broken.
+Workload LoadWorkload(const std::string& folder);
+
+/// Name of a workload's profile on a GPU: "profile-h200.json.gz" for "NVIDIA H200".
+std::string ProfileFileName(const std::string& gpu);
+
+/// The workload's profile on this GPU, or nothing when there is none.
+std::optional<Profile> FindProfile(const Workload& workload, const std::string& gpu);
+
+/// Reads a cluster file; its "gpu" is the path of a GPU file, from the cluster file's folder.
+Cluster LoadCluster(const std::string& path);
+
+/// "--set key=value" of the command line.
+struct Override {
+  std::string key;    // "stage", or "a.b" for a field of a field
+  std::string value;  // as YAML writes it
+};
+
+/// Splits "key=value". Throws Error without '='.
+Override ParseOverride(const std::string& text);
+
+/// Reads a plan file, YAML or JSON: a dc-plan-spec/1, which is resolved for the graph and ranks, or
+/// a dc-plan/1, whose ranks must be these. Overrides change fields of a spec.
+Plan LoadPlan(const std::string& path,
+              const std::vector<Override>& overrides,
+              const Graph& graph,
+              int ranks);
+
+}  // namespace dcsim

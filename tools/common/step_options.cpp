@@ -1,0 +1,48 @@
+#include "tools/common/step_options.h"
+
+#include "model/base/error.h"
+
+namespace dcsim {
+namespace {
+
+int RanksFor(const StepOptions& options, const Cluster& cluster) {
+  const int ranks = options.gpus == 0 ? cluster.gpus() : options.gpus;
+  if (ranks < 1 || ranks > cluster.gpus()) {
+    throw Error("--gpus " + std::to_string(options.gpus) + ": expected from 1 to " +
+                std::to_string(cluster.gpus()) + ", the GPUs of " + cluster.name);
+  }
+  return ranks;
+}
+
+}  // namespace
+
+void DeclareStepOptions(CLI::App& app, StepOptions& options) {
+  app.add_option("WORKLOAD", options.workload, "folder of a recorded workload (traces/qwen3-8b)")
+      ->required();
+  app.add_option("--cluster", options.cluster, "cluster file (configs/clusters/h200-8.yaml)")
+      ->required();
+  app.add_option("--plan", options.plan, "plan file (configs/plans/zero3.yaml)")->required();
+  app.add_option("--gpus", options.gpus,
+                 "data-parallel ranks; all GPUs of the cluster if left out");
+  app.add_option("--set", options.overrides,
+                 "key=value changes a field of the plan; may be repeated")
+      ->take_all()
+      ->allow_extra_args(false);
+}
+
+LoadedStep LoadStep(const StepOptions& options) {
+  std::vector<Override> overrides;
+  for (const std::string& text : options.overrides) {
+    overrides.push_back(ParseOverride(text));
+  }
+  Workload workload = LoadWorkload(options.workload);
+  Cluster cluster = LoadCluster(options.cluster);
+  std::optional<Profile> profile = FindProfile(workload, cluster.gpu.name);
+  Plan plan = LoadPlan(options.plan, overrides, workload.graph, RanksFor(options, cluster));
+  const PredictionInputs inputs{workload.graph, profile ? &*profile : nullptr, cluster};
+  Schedule schedule = LowerFor(plan, inputs);
+  return {std::move(workload), std::move(cluster), std::move(profile), std::move(plan),
+          std::move(schedule)};
+}
+
+}  // namespace dcsim

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/analysis/predict.h"
+#include "tools/common/load.h"
+
+namespace dcsim {
+
+/// The options of every subcommand that is about one schedule of one workload.
+struct StepOptions {
+  std::string workload;
+  std::string cluster;
+  std::string plan;
+  int gpus = 0;  // 0: all of the cluster
+  std::vector<std::string> overrides;
+};
+
+/// Declares WORKLOAD, --cluster, --plan, --gpus and --set.
+void DeclareStepOptions(CLI::App& app, StepOptions& options);
+
+/// What those options name, loaded and lowered.
+struct LoadedStep {
+  Workload workload;
+  Cluster cluster;
+  std::optional<Profile> profile;
+  Plan plan;
+  Schedule schedule;
+
+  PredictionInputs inputs() const {
+    return {workload.graph, profile ? &*profile : nullptr, cluster};
+  }
+};
+
+LoadedStep LoadStep(const StepOptions& options);
+
+}  // namespace dcsim

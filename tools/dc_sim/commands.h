@@ -1,0 +1,12 @@
+#pragma once
+
+#include "tools/common/program.h"
+
+namespace dcsim {
+
+// The subcommands of dc-sim, each in a file of its own.
+Subcommand InfoCommand();
+Subcommand SimulateCommand();
+Subcommand DagCommand();
+
+}  // namespace dcsim

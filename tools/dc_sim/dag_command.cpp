@@ -1,0 +1,46 @@
+#include <iostream>
+#include <memory>
+
+#include "model/base/error.h"
+#include "tools/common/step_options.h"
+#include "tools/dc_sim/commands.h"
+#include "tools/views/result_text.h"
+#include "tools/views/schedule_dag.h"
+
+namespace dcsim {
+namespace {
+
+struct DagOptions {
+  StepOptions step;
+  std::string out = "schedule.svg";
+};
+
+ExitCode RunDag(const DagOptions& options) {
+  CheckDagPath(options.out);
+  const LoadedStep step = LoadStep(options.step);
+  const Prediction prediction = Predict(step.schedule, step.plan, step.inputs(), true);
+  if (!prediction.timeline) {
+    std::cout << PrintResultText(prediction.result, step.cluster);
+    return ExitCode::kAnswerIsNo;
+  }
+  WriteScheduleDag(options.out, step.schedule, step.workload.graph, *prediction.timeline);
+  std::cout << "wrote " << options.out << "\n";
+  return ExitCode::kDone;
+}
+
+}  // namespace
+
+Subcommand DagCommand() {
+  return {"dag", "A picture of the schedule: layers, gathers, reductions, critical path",
+          "  dc-sim dag traces/qwen3-8b --cluster configs/clusters/h200-8.yaml --plan "
+          "configs/plans/zero3.yaml --out schedule.svg",
+          [](CLI::App& app) -> std::function<ExitCode()> {
+            const auto options = std::make_shared<DagOptions>();
+            DeclareStepOptions(app, options->step);
+            app.add_option("--out", options->out,
+                           "file to write (.svg, .pdf, .png or .dot); schedule.svg if left out");
+            return [options] { return RunDag(*options); };
+          }};
+}
+
+}  // namespace dcsim

@@ -1,0 +1,12 @@
+#include "tools/common/libraries.h"
+#include "tools/dc_sim/commands.h"
+
+int main(int argc, char** argv) {
+  const dcsim::Program program = {
+      "dc-sim",
+      "Predicts time and memory of one optimizer step under a ZeRO-1/2/3 schedule, before the job "
+      "starts.",
+      dcsim::ToolLibraries(),
+      {dcsim::InfoCommand(), dcsim::SimulateCommand(), dcsim::DagCommand()}};
+  return dcsim::RunProgram(program, argc, argv);
+}

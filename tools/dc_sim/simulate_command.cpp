@@ -1,0 +1,84 @@
+#include <iostream>
+#include <memory>
+
+#include "model/ir/plan_reader.h"
+#include "tools/common/file.h"
+#include "tools/common/step_options.h"
+#include "tools/dc_sim/commands.h"
+#include "tools/views/memory_csv.h"
+#include "tools/views/result_text.h"
+#include "tools/views/schedule_dag.h"
+#include "tools/views/timeline_trace.h"
+
+namespace dcsim {
+namespace {
+
+struct SimulateOptions {
+  StepOptions step;
+  std::string json;
+  std::string timeline;
+  std::string memory;
+  std::string dag;
+  std::string save_plan;
+};
+
+/// The views that need the step task by task.
+void WriteViews(const SimulateOptions& options, const LoadedStep& step, const Timeline& timeline) {
+  const Graph& graph = step.workload.graph;
+  if (!options.timeline.empty()) {
+    WriteFile(options.timeline, PrintTimelineTrace(timeline, step.schedule, graph));
+  }
+  if (!options.memory.empty()) {
+    WriteFile(options.memory, PrintMemoryCsv(timeline, step.schedule, graph));
+  }
+  if (!options.dag.empty()) {
+    WriteScheduleDag(options.dag, step.schedule, graph, timeline);
+  }
+}
+
+ExitCode RunSimulate(const SimulateOptions& options) {
+  if (!options.dag.empty()) {
+    CheckDagPath(options.dag);
+  }
+  const LoadedStep step = LoadStep(options.step);
+  const bool views = !options.timeline.empty() || !options.memory.empty() || !options.dag.empty();
+  const Prediction prediction = Predict(step.schedule, step.plan, step.inputs(), views);
+  if (!options.save_plan.empty()) {
+    WriteFile(options.save_plan, PrintPlan(step.plan, step.workload.graph).dump(1) + "\n");
+  }
+  if (prediction.timeline) {
+    WriteViews(options, step, *prediction.timeline);
+  }
+  if (!options.json.empty()) {
+    WriteFile(options.json, PrintResult(prediction.result).dump(1) + "\n");
+  }
+  if (options.json != "-") {
+    std::cout << PrintResultText(prediction.result, step.cluster);
+  }
+  return prediction.result.outcome == "completed" ? ExitCode::kDone : ExitCode::kAnswerIsNo;
+}
+
+}  // namespace
+
+Subcommand SimulateCommand() {
+  return {"simulate", "Time, memory and stalls of one optimizer step under one schedule",
+          "  dc-sim simulate traces/qwen3-8b --cluster configs/clusters/h200-8.yaml --plan "
+          "configs/plans/zero3.yaml\n"
+          "  dc-sim simulate traces/qwen3-8b --cluster configs/clusters/h200-8.yaml --plan "
+          "configs/plans/zero3.yaml \\\n"
+          "    --set stage=2 --set gradient_accumulation_steps=4 --json - --timeline step.json.gz",
+          [](CLI::App& app) -> std::function<ExitCode()> {
+            const auto options = std::make_shared<SimulateOptions>();
+            DeclareStepOptions(app, options->step);
+            app.add_option("--json", options->json, "write the result as JSON; - is stdout");
+            app.add_option("--timeline", options->timeline,
+                           "write the step task by task, for Perfetto (ui.perfetto.dev)");
+            app.add_option("--memory", options->memory, "write memory over time as CSV");
+            app.add_option("--dag", options->dag, "draw the schedule (.svg, .pdf, .png or .dot)");
+            app.add_option("--save-plan", options->save_plan,
+                           "write the plan with every decision spelled out");
+            return [options] { return RunSimulate(*options); };
+          }};
+}
+
+}  // namespace dcsim

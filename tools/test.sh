@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# Installs what the tests need (torch included), builds everything, and runs every test that needs no
+# GPU. On Debian 12 or Ubuntu 24.04, as root or with sudo.
+#
+#   DCSIM_VENV           Python environment to use or make (~/.cache/dcsim/venv-torch-2.11.0)
+#   DCSIM_FUZZ_SECONDS   time for each fuzzer (60)
+#   DCSIM_BASE           commit that clang-tidy compares with (the last one on the main branch that is
+#                        not in this checkout's history alone; all files when there is none)
+set -euo pipefail
+. "$(dirname "$0")/setup/common.sh"
+cd "$(root_folder)"
+
+VENV="${DCSIM_VENV:-${XDG_CACHE_HOME:-$HOME/.cache}/dcsim/venv-torch-2.11.0}"
+FUZZ_SECONDS="${DCSIM_FUZZ_SECONDS:-60}"
+started=$(date +%s)
+elapsed() { echo "$(( ($(date +%s) - started) / 60 )) min"; }
+
+say "checking the system"
+require_supported_system
+require_disk 4 build
+install_packages "${BUILD_PACKAGES[@]}" libgtest-dev libgmock-dev libbenchmark-dev clang clang-tidy \
+  clang-format libclang-rt-dev python3-venv python3-dev git
+
+# The environment lies outside the build folder, so that no later run downloads torch again.
+if [ ! -e "$VENV/ready" ]; then
+  require_disk 8 "$(dirname "$VENV")"
+  say "making $VENV with torch 2.11.0 (4.6 GB from PyPI)"
+  rm -rf "$VENV"
+  python3 -m venv "$VENV" || fail "python3 -m venv failed"
+  "$VENV/bin/pip" install --quiet torch==2.11.0 || fail "pip cannot install torch==2.11.0; is there a network?"
+  "$VENV/bin/pip" install --quiet -e "./tools/dcrecord[test]" || fail "pip cannot install the recorder's requirements"
+  touch "$VENV/ready"
+fi
+"$VENV/bin/pip" install --quiet -e "./tools/dcrecord[test]" || fail "pip cannot install the recorder"
+
+say "formatting ($(elapsed))"
+git ls-files '*.cpp' '*.h' | xargs clang-format --dry-run --Werror || fail "run clang-format -i on the files above"
+
+say "building everything (preset dev, $(elapsed))"
+build dev
+say "tests ($(elapsed))"
+ctest --preset dev -j 2 --progress || fail "tests failed"
+
+say "recorder tests ($(elapsed))"
+"$VENV/bin/python" -m pytest -q tests/recorder || fail "recorder tests failed"
+
+say "tests under address and undefined-behaviour sanitizers ($(elapsed))"
+build asan
+ctest --preset asan -j 2 --progress || fail "tests failed under sanitizers"
+
+say "clang-tidy on what changed ($(elapsed))"
+tools/setup/tidy.sh "${DCSIM_BASE:-}" || fail "clang-tidy found faults"
+
+say "fuzzers, ${FUZZ_SECONDS} s each ($(elapsed))"
+tests/fuzz/run_fuzzers.sh "$FUZZ_SECONDS" || fail "a fuzzer found a crash"
+
+say "all tests passed in $(elapsed)"

@@ -1,0 +1,103 @@
+#include "tools/views/result_text.h"
+
+#include <algorithm>
+
+#include "model/base/text.h"
+#include "tools/views/table_text.h"
+
+namespace dcsim {
+namespace {
+
+std::string StepLines(const Result& result) {
+  const auto step = static_cast<double>(std::max<std::int64_t>(1, result.step_time.ns()));
+  const auto of_step = [step](Duration part) {
+    return Percent(static_cast<double>(part.ns()) / step) + " of the step";
+  };
+  return TableLine("step time", FormatDuration(result.step_time),
+                   Thousands(result.tokens_per_second) + " tokens/s   " +
+                       Percent(result.model_flops_utilisation) + " model FLOPs utilisation") +
+         TableLine("  compute", FormatDuration(result.compute), of_step(result.compute)) +
+         TableLine("  exposed communication", FormatDuration(result.exposed_communication),
+                   of_step(result.exposed_communication));
+}
+
+/// The largest classes at the peak, at most five, and the rest.
+std::string PeakNote(const Result& result) {
+  auto classes = result.peak_classes;
+  std::stable_sort(classes.begin(), classes.end(),
+                   [](const ClassBytes& a, const ClassBytes& b) { return a.bytes > b.bytes; });
+  constexpr std::size_t kShown = 5;
+  std::string note;
+  Bytes rest;
+  for (std::size_t i = 0; i < classes.size(); ++i) {
+    if (i >= kShown) {
+      rest += classes[i].bytes;
+      continue;
+    }
+    note += (i == 0 ? "" : ", ") + std::string(BufferClassName(classes[i].buffer_class)) + " " +
+            FormatBytes(classes[i].bytes);
+  }
+  return rest > Bytes(0) ? note + ", others " + FormatBytes(rest) : note;
+}
+
+std::string MemoryLines(const Result& result, const GpuSpec& gpu) {
+  const Bytes room = gpu.memory - gpu.outside_allocator;
+  std::string lines =
+      TableLine("peak memory, reserved", FormatBytes(result.peak_reserved),
+                "of " + FormatBytes(room) + " that " + gpu.name + " leaves to tensors") +
+      TableLine("  allocated", FormatBytes(result.peak_allocated), "") +
+      TableLine("  live", FormatBytes(result.peak_live), PeakNote(result)) +
+      TableLine("after the step", FormatBytes(result.allocated_after_step), "allocated");
+  if (result.allocator_retries > 0) {
+    lines += TableLine("allocator retries", std::to_string(result.allocator_retries),
+                       "the cache was flushed to make room");
+  }
+  return lines;
+}
+
+std::string CollectiveLines(const Result& result) {
+  std::string lines;
+  for (const CollectiveTotals& totals : result.collectives) {
+    std::string launches;
+    if (totals.launches != totals.calls) {
+      launches = " in " + Thousands(static_cast<double>(totals.launches)) + " launches";
+    }
+    lines +=
+        TableLine("  " + std::string(CollectiveKindName(totals.kind)), FormatDuration(totals.busy),
+                  Thousands(static_cast<double>(totals.calls)) + " calls" + launches + ", " +
+                      FormatBytes(totals.payload) + " payload, " + FormatBytes(totals.wire) +
+                      " sent by each GPU");
+  }
+  return lines.empty() ? "" : "collectives, busy time\n" + lines;
+}
+
+std::string SourceLine(const SourceShares& sources) {
+  return TableLine("device time by source", Percent(sources.measured),
+                   "measured, " + Percent(sources.interpolated) + " interpolated, " +
+                       Percent(sources.estimated) + " estimated");
+}
+
+std::string Title(const Result& result, const Cluster& cluster) {
+  const int stage = result.plan.value("stage", 0);
+  return result.workload + ", ZeRO-" + std::to_string(stage) + " (" +
+         result.plan.value("policy", "") + "), " + std::to_string(result.gpus) + " x " +
+         cluster.gpu.name + ": ";
+}
+
+}  // namespace
+
+std::string PrintResultText(const Result& result, const Cluster& cluster) {
+  const std::string title = Title(result, cluster);
+  if (result.outcome == "out_of_memory") {
+    return title + "out of memory\n\n" +
+           TableLine("asked for", FormatBytes(result.stop->requested), "by " + result.stop->task) +
+           MemoryLines(result, cluster.gpu);
+  }
+  if (result.outcome == "deadlock") {
+    return title + "deadlock\n\n" + TableLine("can never start", "", result.stop->task);
+  }
+  return title + "completed\n\n" + StepLines(result) + MemoryLines(result, cluster.gpu) +
+         CollectiveLines(result) + SourceLine(result.sources);
+}
+
+}  // namespace dcsim

@@ -1,0 +1,38 @@
+#include "tools/views/table_text.h"
+
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+namespace dcsim {
+namespace {
+
+constexpr std::size_t kLabelWidth = 25;
+constexpr std::size_t kValueWidth = 10;
+
+}  // namespace
+
+std::string TableLine(const std::string& label, const std::string& value, const std::string& note) {
+  std::string line = label;
+  const std::size_t used = line.size() + value.size();
+  const std::size_t width = kLabelWidth + kValueWidth;
+  line += std::string(used < width ? width - used : 1, ' ') + value;
+  return note.empty() ? line + "\n" : line + "   " + note + "\n";
+}
+
+std::string Thousands(double value) {
+  std::string digits = std::to_string(std::llround(value));
+  for (std::size_t i = digits.size(); i > 3;) {
+    i -= 3;
+    digits.insert(i, 1, ',');
+  }
+  return digits;
+}
+
+std::string Percent(double share) {
+  std::array<char, 16> text{};
+  std::snprintf(text.data(), text.size(), "%.1f %%", share * 100);
+  return text.data();
+}
+
+}  // namespace dcsim

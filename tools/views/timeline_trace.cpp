@@ -1,0 +1,171 @@
+#include "tools/views/timeline_trace.h"
+
+#include <map>
+
+#include "model/ir/document.h"
+#include "model/ir/task_label.h"
+
+namespace dcsim {
+namespace {
+
+constexpr int kHostThread = static_cast<int>(kStreamCount);
+
+/// Collects the events of one trace, one a line.
+class TraceWriter {
+ public:
+  void Add(const Json& event) {
+    text_ += text_.empty() ? "" : ",\n";
+    text_ += event.dump();
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+double Us(SimTime time) {
+  return static_cast<double>(time.ns()) / 1000;
+}
+
+void AddNames(TraceWriter& writer) {
+  writer.Add({{"ph", "M"}, {"name", "process_name"}, {"pid", 0}, {"args", {{"name", "rank 0"}}}});
+  const auto thread = [&writer](int id, std::string_view name) {
+    writer.Add({{"ph", "M"},
+                {"name", "thread_name"},
+                {"pid", 0},
+                {"tid", id},
+                {"args", {{"name", name}}}});
+    writer.Add({{"ph", "M"},
+                {"name", "thread_sort_index"},
+                {"pid", 0},
+                {"tid", id},
+                {"args", {{"sort_index", (id + 1) % (kHostThread + 1)}}}});
+  };
+  for (std::size_t s = 0; s < kStreamCount; ++s) {
+    thread(static_cast<int>(s), StreamRoleName(static_cast<StreamRole>(s)));
+  }
+  thread(kHostThread, "host");
+}
+
+Json SpanEvent(const std::string& name,
+               std::string_view category,
+               int thread,
+               SimTime start,
+               SimTime end,
+               std::uint16_t rank) {
+  return {{"ph", "X"},
+          {"name", name},
+          {"cat", category},
+          {"pid", rank},
+          {"tid", thread},
+          {"ts", Us(start)},
+          {"dur", Us(SimTime() + (end - start))}};
+}
+
+void AddSpans(TraceWriter& writer,
+              const Timeline& timeline,
+              const Schedule& schedule,
+              const Graph& graph) {
+  for (const Span& span : timeline.spans) {
+    if (span.start == span.end) {
+      continue;
+    }
+    Json event = SpanEvent(TaskLabel(schedule, graph, span.task),
+                           TaskKindName(schedule.task(span.task).kind), span.stream, span.start,
+                           span.end, span.rank);
+    Json details = {{"task", span.task.index()}, {"stall", StallReasonName(span.stall)}};
+    if (!span.blocker.is_none()) {
+      details["after_task"] = span.blocker.index();
+    }
+    if (const Collective* collective = schedule.FindCollective(span.task)) {
+      details["payload_bytes"] = collective->payload().count();
+      details["calls"] = collective->launches();
+    }
+    event["args"] = std::move(details);
+    writer.Add(event);
+  }
+  for (const HostWork& work : timeline.host) {
+    if (work.start != work.end) {
+      writer.Add(SpanEvent(TaskLabel(schedule, graph, work.task),
+                           TaskKindName(schedule.task(work.task).kind), kHostThread, work.start,
+                           work.end, work.rank));
+    }
+  }
+}
+
+/// The first span with a length at or after position `i` on the same stream.
+const Span* NextVisible(const std::vector<const Span*>& stream, std::size_t i) {
+  while (i < stream.size() && stream[i]->start == stream[i]->end) {
+    ++i;
+  }
+  return i < stream.size() ? stream[i] : nullptr;
+}
+
+void AddArrow(TraceWriter& writer, const Span& from, const Span& to, std::size_t id) {
+  const auto end = [id](const Span& span, std::string_view phase, SimTime time) -> Json {
+    return {{"ph", phase},      {"name", "dependency"}, {"cat", "dependency"}, {"id", id},
+            {"pid", span.rank}, {"tid", span.stream},   {"ts", Us(time)},      {"bp", "e"}};
+  };
+  writer.Add(end(from, "s", from.start));
+  writer.Add(end(to, "f", to.start));
+}
+
+/// One arrow for each event wait between two streams, to the next task that has a length.
+void AddArrows(TraceWriter& writer, const Timeline& timeline, const Schedule& schedule) {
+  std::vector<const Span*> of_task(schedule.task_count());
+  std::vector<std::vector<const Span*>> streams(kStreamCount);
+  for (const Span& span : timeline.spans) {
+    of_task[span.task.index()] = &span;
+    streams[span.stream].push_back(&span);
+  }
+  std::size_t id = 0;
+  for (const auto& stream : streams) {
+    for (std::size_t i = 0; i < stream.size(); ++i) {
+      for (const TaskId waited : schedule.waits(stream[i]->task)) {
+        const Span* from = of_task[waited.index()];
+        const Span* to = NextVisible(stream, i);
+        const bool shown = from != nullptr && to != nullptr && from->start != from->end &&
+                           schedule.FindCollective(waited) != nullptr;
+        if (shown) {
+          AddArrow(writer, *from, *to, id++);
+        }
+      }
+    }
+  }
+}
+
+void AddCounters(TraceWriter& writer, const Timeline& timeline) {
+  for (const MemorySample& sample : timeline.memory) {
+    writer.Add({{"ph", "C"},
+                {"name", "memory (bytes)"},
+                {"pid", sample.rank},
+                {"ts", Us(sample.time)},
+                {"args",
+                 {{"live", sample.live.count()},
+                  {"allocated", sample.allocated.count()},
+                  {"active", sample.active.count()},
+                  {"reserved", sample.reserved.count()}}}});
+  }
+}
+
+}  // namespace
+
+std::string PrintTimelineTrace(const Timeline& timeline,
+                               const Schedule& schedule,
+                               const Graph& graph) {
+  TraceWriter writer;
+  AddNames(writer);
+  AddSpans(writer, timeline, schedule, graph);
+  AddArrows(writer, timeline, schedule);
+  AddCounters(writer, timeline);
+  const Json header = {{"format", "dc-timeline/1"},
+                       {"origin", OriginName(timeline.origin)},
+                       {"workload", graph.name},
+                       {"step_time_ns", timeline.step_time.ns()},
+                       {"displayTimeUnit", "ms"}};
+  std::string text = header.dump();
+  text.pop_back();
+  return text + ",\"traceEvents\":[\n" + writer.text() + "\n]}\n";
+}
+
+}  // namespace dcsim

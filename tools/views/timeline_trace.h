@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+
+#include "model/ir/graph.h"
+#include "model/ir/schedule.h"
+#include "model/ir/timeline.h"
+
+namespace dcsim {
+
+/// A timeline as Chrome trace JSON, which Perfetto opens as it is: a process a rank, the host and
+/// each stream as threads, arrows from each gather to its first use and from each gradient copy to
+/// its reduction, counters of live, allocated, active and reserved bytes. Times in us with three
+/// decimals (docs/formats.md, dc-timeline/1).
+std::string PrintTimelineTrace(const Timeline& timeline,
+                               const Schedule& schedule,
+                               const Graph& graph);
+
+}  // namespace dcsim

@@ -1,0 +1,153 @@
+#include "tools/views/workload_text.h"
+
+#include <array>
+
+#include "model/base/text.h"
+#include "model/cost/op_flops.h"
+#include "model/cost/work_cost.h"
+#include "model/graph/step_facts.h"
+#include "model/ir/graph_names.h"
+#include "tools/views/table_text.h"
+
+namespace dcsim {
+namespace {
+
+std::string Count(std::size_t count) {
+  return Thousands(static_cast<double>(count));
+}
+
+std::string ParamLines(const Graph& graph) {
+  Bytes bytes;
+  std::size_t frozen = 0;
+  for (const Param& param : graph.params) {
+    bytes += graph.value(param.value).bytes();
+    frozen += param.requires_grad ? 0 : 1;
+  }
+  std::string note = "in " + Count(graph.params.size()) + " tensors, " + FormatBytes(bytes);
+  if (frozen > 0) {
+    note += ", " + Count(frozen) + " tensors frozen";
+  }
+  return TableLine("parameters", Thousands(static_cast<double>(graph.parameter_count())), note);
+}
+
+std::string GraphLine(const Graph& graph, const StepFacts& facts, std::size_t g) {
+  const Subgraph& subgraph = graph.graphs[g];
+  std::size_t views = 0;
+  std::size_t recomputed = 0;
+  for (std::size_t i = 0; i < subgraph.op_count; ++i) {
+    views += facts.is_view[subgraph.first_op + i] ? 1U : 0U;
+    recomputed += graph.ops[subgraph.first_op + i].recompute ? 1U : 0U;
+  }
+  std::string note = "ops, " + Count(views) + " of them views without a kernel";
+  if (recomputed > 0) {
+    note += ", " + Count(recomputed) + " recompute the forward";
+  }
+  const auto name = kDirectionNames[static_cast<std::size_t>(subgraph.direction)];
+  return TableLine(std::string(name) + " graph", Count(subgraph.op_count), note);
+}
+
+/// Bytes of the distinct storages that forward graphs keep for backward ones, parameters apart.
+Bytes SavedBytes(const Graph& graph, const StepFacts& facts) {
+  std::vector<bool> counted(graph.storages.size());
+  Bytes bytes;
+  for (const Subgraph& subgraph : graph.graphs) {
+    for (const GraphOutput& output : subgraph.outputs) {
+      const std::size_t storage = graph.storage_of(output.value).index();
+      const bool activation = output.kind == GraphOutputKind::kSaved &&
+                              !facts.producer[storage].is_none() && !counted[storage];
+      if (activation) {
+        counted[storage] = true;
+        bytes += graph.storages[storage].bytes;
+      }
+    }
+  }
+  return bytes;
+}
+
+std::string HeldLine(const Graph& graph) {
+  std::string names;
+  Bytes bytes;
+  for (const Subgraph& subgraph : graph.graphs) {
+    for (const GraphOutput& output : subgraph.outputs) {
+      if (output.kind == GraphOutputKind::kOutput && output.held) {
+        names += (names.empty() ? "" : ", ") + output.name;
+        bytes += graph.storage(graph.storage_of(output.value)).bytes;
+      }
+    }
+  }
+  return names.empty() ? "" : TableLine("held by the caller", FormatBytes(bytes), names);
+}
+
+constexpr std::array<std::string_view, 4> kClassNames = {"matrix products", "attention",
+                                                         "attention backward", "everything else"};
+
+struct Coverage {
+  std::array<Duration, 4> time{};
+  std::size_t kernels = 0;
+  std::size_t measured = 0;
+};
+
+Coverage CoverageOf(const Graph& graph, const Profile* profile, const Cluster& cluster) {
+  const StepFacts facts = AnalyseStep(graph);
+  Coverage coverage;
+  for (std::size_t i = 0; i < graph.ops.size(); ++i) {
+    if (facts.is_view[i]) {
+      continue;
+    }
+    const OpId id(i);
+    const OpProfile* entry = profile == nullptr ? nullptr : profile->FindOp(id);
+    const auto op_class = static_cast<std::size_t>(ClassifyOp(graph, id));
+    ++coverage.kernels;
+    coverage.measured += entry != nullptr ? 1 : 0;
+    coverage.time[op_class] +=
+        entry != nullptr ? entry->device_time : RooflineTime(graph, id, cluster.gpu);
+  }
+  return coverage;
+}
+
+}  // namespace
+
+std::string PrintWorkloadText(const Graph& graph) {
+  const StepFacts facts = AnalyseStep(graph);
+  std::string text = graph.name + ", graph " + HexDigits(graph.hash) +
+                     ", recorded by: " + graph.notes.command + "\n\n" + ParamLines(graph);
+  text += TableLine("tokens of a micro-step", Thousands(static_cast<double>(graph.tokens)), "");
+  for (std::size_t g = 0; g < graph.graphs.size(); ++g) {
+    text += GraphLine(graph, facts, g);
+  }
+  text += TableLine("saved for the backward", FormatBytes(SavedBytes(graph, facts)), "activations");
+  text += HeldLine(graph);
+  const double tera = static_cast<double>(CountModelFlops(graph)) / 1e12;
+  text += TableLine("model FLOPs", Thousands(tera), "TFLOP a micro-step, recomputation left out");
+  return text;
+}
+
+std::string PrintCoverageText(const Graph& graph,
+                              const Profile* profile,
+                              const Cluster& cluster,
+                              const std::string& folder) {
+  const Coverage coverage = CoverageOf(graph, profile, cluster);
+  Duration all;
+  for (const Duration time : coverage.time) {
+    all += time;
+  }
+  std::string text =
+      "\non " + cluster.gpu.name + " (" + cluster.name + ")\n" +
+      TableLine("ops measured", Count(coverage.measured),
+                "of " + Count(coverage.kernels) + " that launch kernels") +
+      TableLine("compute of a micro-step", FormatDuration(all),
+                profile == nullptr ? "estimated" : "measured where a profile says so");
+  for (std::size_t i = 0; i < kClassNames.size(); ++i) {
+    const double share = static_cast<double>(coverage.time[i].ns()) /
+                         static_cast<double>(std::max<std::int64_t>(1, all.ns()));
+    text += TableLine("  " + std::string(kClassNames[i]), FormatDuration(coverage.time[i]),
+                      Percent(share));
+  }
+  if (coverage.measured < coverage.kernels) {
+    text += "\nmissing: op times on this GPU; on a machine that has one: dc-run profile " + folder +
+            "\n";
+  }
+  return text;
+}
+
+}  // namespace dcsim
