@@ -1,0 +1,176 @@
+#include "exec/calibrate/collective_benchmark.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include <ATen/ops/empty.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include "exec/profiler/kernel_records.h"
+#include "model/base/error.h"
+#include "model/base/text.h"
+
+namespace dcsim::exec {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// A case, and how often it runs.
+struct Case {
+  CollectiveKind kind;
+  int calls;
+  Bytes payload;
+  int repeats;
+};
+
+int RepeatsFor(Bytes payload) {
+  return payload < Bytes::MiB(64) ? 20 : 7;
+}
+
+std::vector<Case> Cases(const CollectiveSizes& sizes, int ranks) {
+  std::vector<Case> cases;
+  for (std::size_t kind = 0; kind < CollectiveKindNames().size(); ++kind) {
+    for (Bytes payload = sizes.smallest; payload <= sizes.largest; payload = payload * 2) {
+      cases.push_back({static_cast<CollectiveKind>(kind), 1, payload, RepeatsFor(payload)});
+      for (const int calls : sizes.group_calls) {
+        const bool enough = payload >= Bytes(std::int64_t{1024} * calls * ranks);
+        if (enough && payload <= Bytes::GiB(1)) {
+          cases.push_back({static_cast<CollectiveKind>(kind), calls, payload, RepeatsFor(payload)});
+        }
+      }
+    }
+  }
+  return cases;
+}
+
+/// Buffers large enough for every case, in bfloat16 elements.
+struct Buffers {
+  at::Tensor whole;
+  at::Tensor shard;
+};
+
+void Call(Communicator& communicator, const Case& what, const Buffers& buffers, int call) {
+  constexpr std::int64_t kElementBytes = 2;
+  const std::int64_t ranks = communicator.size();
+  const std::int64_t elements = what.payload.count() / kElementBytes / what.calls / ranks * ranks;
+  const at::Tensor whole = buffers.whole.narrow(0, call * elements, elements);
+  const at::Tensor shard = buffers.shard.narrow(0, call * (elements / ranks), elements / ranks);
+  switch (what.kind) {
+    case CollectiveKind::kAllGather:
+      return communicator.AllGather(shard, whole);
+    case CollectiveKind::kReduceScatter:
+      return communicator.ReduceScatter(whole, shard);
+    case CollectiveKind::kAllReduce:
+      return communicator.AllReduce(whole);
+  }
+}
+
+/// Host time of each call, one group after the other.
+std::vector<std::int64_t> RunCase(Communicator& communicator,
+                                  const Case& what,
+                                  const Buffers& buffers) {
+  std::vector<std::int64_t> host;
+  for (int i = 0; i < what.repeats; ++i) {
+    const auto start = Clock::now();
+    communicator.StartGroup();
+    for (int call = 0; call < what.calls; ++call) {
+      Call(communicator, what, buffers, call);
+    }
+    communicator.EndGroup();
+    host.push_back(std::chrono::nanoseconds(Clock::now() - start).count() / what.calls);
+  }
+  return host;
+}
+
+std::int64_t Percentile(std::vector<std::int64_t> values, std::size_t percent) {
+  std::sort(values.begin(), values.end());
+  return values.empty() ? 0 : values[(values.size() - 1) * percent / 100];
+}
+
+/// "start end start end …" of the case's kernels on this rank.
+std::string SpansText(const std::vector<KernelRecord>& records) {
+  std::string text;
+  for (const KernelRecord& record : records) {
+    if (record.name.find("nccl") != std::string::npos) {
+      text += std::to_string(record.start_ns) + " " + std::to_string(record.end_ns) + " ";
+    }
+  }
+  return text;
+}
+
+std::vector<std::int64_t> Numbers(const std::string& text) {
+  std::vector<std::int64_t> numbers;
+  std::size_t start = 0;
+  while (start < text.size()) {
+    const std::size_t end = text.find(' ', start);
+    numbers.push_back(FindInteger(text.substr(start, end - start)).value_or(0));
+    start = end + 1;
+  }
+  return numbers;
+}
+
+/// Per launch, last end minus last start over the ranks; the first two launches warm up.
+std::vector<std::int64_t> JointTimes(const std::vector<std::string>& texts, const Case& what) {
+  constexpr std::size_t kWarmup = 2;
+  std::vector<std::vector<std::int64_t>> ranks;
+  std::size_t launches = SIZE_MAX;
+  for (const std::string& text : texts) {
+    ranks.push_back(Numbers(text));
+    launches = std::min(launches, ranks.back().size() / 2);
+  }
+  DCSIM_CHECK(launches >= static_cast<std::size_t>(what.repeats)) << "kernel records are missing";
+  std::vector<std::int64_t> times;
+  for (std::size_t i = kWarmup; i < launches; ++i) {
+    std::int64_t start = 0;
+    std::int64_t end = 0;
+    for (const auto& spans : ranks) {
+      start = std::max(start, spans[2 * i]);
+      end = std::max(end, spans[2 * i + 1]);
+    }
+    times.push_back(end - start);
+  }
+  return times;
+}
+
+}  // namespace
+
+std::vector<CollectiveSample> BenchmarkCollectives(
+    Communicator& communicator,
+    Rendezvous& rendezvous,
+    const CollectiveSizes& sizes,
+    const std::function<void(const std::string&)>& report) {
+  const auto options = at::TensorOptions().dtype(at::kBFloat16).device(at::kCUDA);
+  const std::int64_t elements = sizes.largest.count() / 2;
+  const Buffers buffers{at::empty({elements}, options).zero_(),
+                        at::empty({elements / communicator.size()}, options).zero_()};
+  const c10::cuda::CUDAStreamGuard guard(c10::cuda::getStreamFromPool(/*isHighPriority=*/true));
+  c10::cuda::device_synchronize();
+  const auto cases = Cases(sizes, communicator.size());
+  KernelRecorder recorder;
+  std::vector<CollectiveSample> samples;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    rendezvous.Exchange("collective/ready/" + std::to_string(i), "");
+    const auto host = RunCase(communicator, cases[i], buffers);
+    c10::cuda::device_synchronize();
+    const auto records = recorder.Take();
+    const auto texts = rendezvous.Exchange("collective/" + std::to_string(i), SpansText(records));
+    const auto times = JointTimes(texts, cases[i]);
+    CollectiveSample sample;
+    sample.kind = cases[i].kind;
+    sample.calls = cases[i].calls;
+    sample.payload = cases[i].payload;
+    sample.time = Duration::FromNs(Percentile(times, 50));
+    sample.spread = Duration::FromNs(Percentile(times, 90) - Percentile(times, 10));
+    sample.host = Duration::FromNs(Percentile(host, 50));
+    sample.ctas = records.empty() ? 0 : records.back().ctas;
+    samples.push_back(sample);
+    if (i % 20 == 0) {
+      report("collectives: " + std::to_string(i) + " of " + std::to_string(cases.size()));
+    }
+  }
+  return samples;
+}
+
+}  // namespace dcsim::exec

@@ -1,0 +1,88 @@
+#include "exec/calibrate/host_benchmark.h"
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <vector>
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/cuda/CUDAEvent.h>
+#include <ATen/ops/empty.h>
+#include <c10/core/InferenceMode.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAStream.h>
+#include <cuda_runtime_api.h>
+
+#include "exec/device/cuda_call.h"
+
+namespace dcsim::exec {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Median over rounds of the mean time of a call; rounds are short, so that no queue fills.
+Duration MedianCall(const std::function<void()>& call) {
+  constexpr int kRounds = 15;
+  constexpr int kCalls = 100;
+  std::vector<std::int64_t> means;
+  for (int round = 0; round < kRounds; ++round) {
+    c10::cuda::device_synchronize();
+    const auto start = Clock::now();
+    for (int i = 0; i < kCalls; ++i) {
+      call();
+    }
+    means.push_back(std::chrono::nanoseconds(Clock::now() - start).count() / kCalls);
+  }
+  std::nth_element(means.begin(), means.begin() + kRounds / 2, means.end());
+  return Duration::FromNs(means[kRounds / 2]);
+}
+
+/// A boxed call, as the interpreter makes it.
+std::function<void()> Boxed(const char* name,
+                            const char* overload,
+                            std::vector<c10::IValue> arguments) {
+  const auto handle = c10::Dispatcher::singleton().findSchemaOrThrow(name, overload);
+  return [handle, arguments = std::move(arguments)] {
+    torch::jit::Stack stack(arguments.begin(), arguments.end());
+    handle.callBoxed(&stack);
+  };
+}
+
+Duration SegmentTime() {
+  constexpr int kPairs = 10;
+  constexpr std::size_t kSegment = std::size_t{64} << 20;
+  std::vector<std::int64_t> times;
+  for (int i = 0; i < kPairs; ++i) {
+    void* memory = nullptr;
+    const auto start = Clock::now();
+    DCSIM_CUDA(cudaMalloc(&memory, kSegment));
+    DCSIM_CUDA(cudaFree(memory));
+    times.push_back(std::chrono::nanoseconds(Clock::now() - start).count() / 2);
+  }
+  std::nth_element(times.begin(), times.begin() + kPairs / 2, times.end());
+  return Duration::FromNs(times[kPairs / 2]);
+}
+
+}  // namespace
+
+HostSample BenchmarkHost() {
+  const c10::InferenceMode inference;
+  const at::Tensor small =
+      at::empty({64, 64}, at::TensorOptions().dtype(at::kFloat).device(at::kCUDA)).zero_();
+  const auto stream = c10::cuda::getCurrentCUDAStream();
+  const auto side = c10::cuda::getStreamFromPool(/*isHighPriority=*/true);
+  at::cuda::CUDAEvent event(cudaEventDisableTiming);
+  HostSample sample;
+  sample.view = MedianCall(Boxed("aten::t", "", {small}));
+  sample.launch = MedianCall(Boxed("aten::add", "Tensor", {small, small, 1}));
+  const Duration pair = MedianCall([&] {
+    event.record(stream);
+    event.block(side);
+  });
+  sample.event = Duration::FromNs(pair.ns() / 2);
+  sample.synchronize = MedianCall([&] { stream.synchronize(); });
+  sample.segment = SegmentTime();
+  return sample;
+}
+
+}  // namespace dcsim::exec

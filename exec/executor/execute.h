@@ -1,0 +1,46 @@
+#pragma once
+
+#include "exec/executor/executor_state.h"
+
+namespace dcsim::exec {
+
+// One function a group of task kinds. Each is called with the task's stream current; waits, events
+// and frees are the caller's (step_executor.cpp).
+
+/// Weights, optimizer states, constants, inputs (build_state.cpp).
+void BuildResidents(ExecutorState& state);
+/// Contents of the inputs of one micro-step on the host, pinned when a GPU will read them.
+std::vector<at::Tensor> MakeInputs(const ExecutorState& state, int step, int micro_step);
+/// New inputs, an empty frame; the caller's outputs of the micro-step before are set aside.
+void StartMicroStep(ExecutorState& state, int micro_step);
+
+/// kCompute, and the tangents that a backward starts from (execute_compute.cpp).
+void ExecuteOp(ExecutorState& state, TaskId id);
+void ExecuteTangents(ExecutorState& state, TaskId id);
+/// Forgets every tensor of a storage.
+void DropStorage(ExecutorState& state, StorageId storage);
+
+/// kAllGather, and the end of a gathered parameter (execute_gather.cpp).
+void ExecuteGather(ExecutorState& state, TaskId id);
+void DropGathered(ExecutorState& state, const Buffer& buffer);
+
+/// Buckets: allocation, copies into them, division, collectives, storing (execute_reduce.cpp).
+void AllocateBuffers(ExecutorState& state, TaskId id);
+void ExecuteAccumulate(ExecutorState& state, TaskId id);
+void ExecuteMakeContiguous(ExecutorState& state, TaskId id);
+void ExecuteReduceGradCopy(ExecutorState& state, TaskId id);
+void ExecutePreDivide(ExecutorState& state, TaskId id);
+void ExecuteReduce(ExecutorState& state, TaskId id);
+void ExecuteStoreReduced(ExecutorState& state, TaskId id);
+
+/// The optimizer step (execute_optimizer.cpp).
+void ExecuteClearPartition(ExecutorState& state, TaskId id);
+void ExecuteGradientNorm(ExecutorState& state, TaskId id);
+void ExecuteReduceNorm(ExecutorState& state, TaskId id);
+void ExecuteCast(ExecutorState& state, TaskId id);
+void ExecuteClip(ExecutorState& state, TaskId id);
+void ExecuteOptimizer(ExecutorState& state, TaskId id);
+void ExecuteStoreParams(ExecutorState& state, TaskId id);
+void ExecuteGatherUpdated(ExecutorState& state, TaskId id);
+
+}  // namespace dcsim::exec

@@ -1,0 +1,44 @@
+#include <ATen/ops/empty.h>
+
+#include "exec/executor/execute.h"
+
+namespace dcsim::exec {
+
+void ExecuteGather(ExecutorState& state, TaskId id) {
+  const Collective& collective = state.collective(state.work(id).subject);
+  for (const CollectiveCall& call : collective.calls) {
+    at::Tensor& gathered = state.gathered[call.param.index()];
+    if (!gathered.defined()) {
+      gathered = at::empty({call.elements}, state.options(collective.dtype));
+    }
+  }
+  Communicator& communicator = state.communicator(collective);
+  communicator.StartGroup();
+  for (const CollectiveCall& call : collective.calls) {
+    const ParamPlace& place = state.layout.place(call.param);
+    const at::Tensor& weights = state.flat[place.group].weights;
+    communicator.AllGather(weights.narrow(0, place.weights, place.shard),
+                           state.gathered[call.param.index()]);
+  }
+  communicator.EndGroup();
+  for (const CollectiveCall& call : collective.calls) {
+    const Param& param = state.graph().param(call.param);
+    const Value& value = state.graph().value(param.value);
+    state.frame[param.value.index()] =
+        state.gathered[call.param.index()].narrow(0, 0, value.numel()).view(value.shape);
+  }
+}
+
+void DropGathered(ExecutorState& state, const Buffer& buffer) {
+  const ParamId param(buffer.subject);
+  at::Tensor& gathered = state.gathered[param.index()];
+  for (std::size_t s = 0; s < kStreamCount; ++s) {
+    if ((buffer.recorded_streams >> s & 1U) != 0) {
+      state.streams.RecordStream(gathered, static_cast<StreamRole>(s));
+    }
+  }
+  DropStorage(state, state.graph().storage_of(state.graph().param(param).value));
+  gathered.reset();
+}
+
+}  // namespace dcsim::exec

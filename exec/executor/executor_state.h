@@ -1,0 +1,83 @@
+#pragma once
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "exec/device/streams.h"
+#include "exec/executor/param_layout.h"
+#include "exec/executor/step_executor.h"
+#include "exec/interpreter/op_program.h"
+#include "model/graph/step_facts.h"
+
+namespace dcsim::exec {
+
+/// Flat tensors of one dtype.
+struct FlatTensors {
+  at::Tensor weights;  // ZeRO-1, 2: whole; ZeRO-3: own shards
+  at::Tensor master;   // float32, own partition
+  at::Tensor first_moment;
+  at::Tensor second_moment;
+  at::Tensor gradient_partition;  // in the parameters' dtype
+  at::Tensor gradient;            // float32, during the optimizer step
+  at::Tensor step_count;          // float32 scalar, on the device
+};
+
+/// Everything that changes while a rank executes; the execute_*.cpp files work on it.
+struct StepExecutor::State {
+  explicit State(const RankSetup& rank_setup);
+
+  RankSetup setup;
+  Streams streams;
+  OpProgram program;
+  StepFacts facts;
+  ParamLayout layout;
+
+  std::vector<FlatTensors> flat;         // by group
+  std::vector<at::Tensor> buffers;       // by BufferId: those that ops do not allocate
+  std::vector<BufferId> storage_buffer;  // by storage: its buffer in this micro-step
+  std::vector<at::Tensor> gathered;      // by param: whole, padded; undefined when released
+  Frame frame;
+  std::vector<std::vector<ValueId>> values_in;  // by storage
+  std::vector<ValueId> gradient_of;          // by param: value that the backward makes, or None()
+  std::vector<ParamId> param_with_gradient;  // by value: the inverse, or None()
+  ValueId loss_value;
+  std::vector<std::size_t> event_of;    // by task: its event's slot, or kNoEvent
+  std::vector<at::Tensor> held_before;  // outputs of the micro-step before, caller's
+  std::map<std::pair<int, int>, std::vector<at::Tensor>> prepared_inputs;  // by step, micro-step
+  at::Tensor losses;  // [micro-steps] of the step, float32, pinned on the host
+  at::Tensor norm;    // squared norm of the gradient, summed over ranks
+  TaskId current_task;
+  int step = 0;
+  int updates = 0;  // optimizer steps so far, this one included
+  int micro_step = -1;
+  bool keep_gradients = false;
+  std::vector<at::Tensor> kept_gradients;
+  std::vector<at::Tensor> masters;
+  TaskListener* listener = nullptr;
+
+  static constexpr std::size_t kNoEvent = SIZE_MAX;
+
+  const Graph& graph() const { return setup.graph; }
+  const Schedule& schedule() const { return setup.schedule; }
+  int rank() const { return setup.communicators.front()->rank(); }
+  int ranks() const { return setup.communicators.front()->size(); }
+  Communicator& communicator(const Collective& collective) const {
+    const std::size_t index = collective.communicator;
+    return *setup.communicators[index < setup.communicators.size() ? index : 0];
+  }
+  at::TensorOptions options(DType dtype) const {
+    return at::TensorOptions().dtype(ToScalar(dtype)).device(setup.device);
+  }
+  static c10::ScalarType ToScalar(DType dtype);
+  const Work& work(TaskId id) const { return schedule().work(schedule().task(id).work); }
+  const Collective& collective(std::uint32_t subject) const {
+    return schedule().collective(CollectiveId(subject));
+  }
+};
+
+using ExecutorState = StepExecutor::State;
+
+}  // namespace dcsim::exec

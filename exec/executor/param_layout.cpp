@@ -1,0 +1,52 @@
+#include "exec/executor/param_layout.h"
+
+#include <algorithm>
+
+namespace dcsim::exec {
+
+ParamLayout::ParamLayout(const Graph& graph, const ScheduleOptions& options, int ranks)
+    : stage_(options.stage),
+      ranks_(ranks),
+      by_parameter_(CutByParameter(options)),
+      groups_(FlatGroups(graph)),
+      places_(graph.params.size()) {
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    partitions_.push_back(PartitionElements(graph, groups_[g], ranks, by_parameter_));
+    std::int64_t weights = 0;
+    std::int64_t flat = 0;
+    std::int64_t partition = 0;
+    for (const ParamId id : groups_[g].params) {
+      ParamPlace& place = places_[id.index()];
+      place.group = g;
+      place.numel = graph.numel(id);
+      place.shard = ShardElements(place.numel, ranks);
+      place.trainable = graph.param(id).requires_grad;
+      if (!place.trainable && !by_parameter_) {
+        weights = std::max(weights, partitions_[g] * ranks);  // behind the partitions' padding
+      }
+      place.weights = weights;
+      place.flat = flat;
+      place.partition = partition;
+      weights += WeightElements(graph, id, options, ranks);
+      flat += place.trainable ? place.numel : 0;
+      partition += place.trainable ? place.shard : 0;
+    }
+  }
+}
+
+OwnedPart ParamLayout::owned(ParamId id, int rank) const {
+  const ParamPlace& where = place(id);
+  if (by_parameter_) {
+    const std::int64_t begin = std::min(rank * where.shard, where.numel);
+    return {begin, std::min(begin + where.shard, where.numel), where.partition};
+  }
+  const std::int64_t size = partitions_[where.group];
+  const std::int64_t first = std::max(rank * size, where.flat);
+  const std::int64_t last = std::min((rank + 1) * size, where.flat + where.numel);
+  if (first >= last) {
+    return {};
+  }
+  return {first - where.flat, last - where.flat, first - rank * size};
+}
+
+}  // namespace dcsim::exec

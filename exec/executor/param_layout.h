@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "model/ir/graph.h"
+#include "model/ir/plan.h"
+#include "model/passes/sharding.h"
+
+namespace dcsim::exec {
+
+/// Where a parameter lies in the flat tensors of its dtype, in elements.
+struct ParamPlace {
+  std::size_t group = 0;
+  std::int64_t numel = 0;
+  std::int64_t shard = 0;      // of one rank, padded
+  std::int64_t weights = 0;    // start in the flat weights: whole (ZeRO-1, 2), own shard (ZeRO-3)
+  std::int64_t flat = 0;       // start in the flat trainable parameters (cut anywhere)
+  std::int64_t partition = 0;  // start of its own shard in the partition (cut by parameter)
+  bool trainable = true;
+};
+
+/// A part of a parameter that a rank owns: elements [begin, end) of the parameter lie at
+/// `partition` in the rank's partition.
+struct OwnedPart {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  std::int64_t partition = 0;
+};
+
+/// How the parameters of a plan are laid out in flat tensors and cut over ranks; the counterpart of
+/// the residents that Lower declares.
+class ParamLayout {
+ public:
+  ParamLayout(const Graph& graph, const ScheduleOptions& options, int ranks);
+
+  const ParamPlace& place(ParamId id) const { return places_[id.index()]; }
+  const std::vector<FlatGroup>& groups() const { return groups_; }
+  /// Elements of one rank's partition of a group.
+  std::int64_t partition(std::size_t group) const { return partitions_[group]; }
+  bool by_parameter() const { return by_parameter_; }
+  int stage() const { return stage_; }
+  int ranks() const { return ranks_; }
+
+  /// The part of a parameter in a rank's partition; empty (begin == end) when it owns none.
+  OwnedPart owned(ParamId id, int rank) const;
+
+ private:
+  int stage_;
+  int ranks_;
+  bool by_parameter_;
+  std::vector<FlatGroup> groups_;
+  std::vector<std::int64_t> partitions_;
+  std::vector<ParamPlace> places_;
+};
+
+}  // namespace dcsim::exec

@@ -1,0 +1,213 @@
+#include "exec/executor/step_executor.h"
+
+#include <c10/core/InferenceMode.h>
+
+#include "exec/executor/execute.h"
+#include "exec/interpreter/argument_values.h"
+#include "model/base/error.h"
+
+namespace dcsim::exec {
+namespace {
+
+/// The work of a task that has a stream; the stream is current.
+void ExecuteOnStream(ExecutorState& state, TaskId id) {
+  switch (state.schedule().task(id).kind) {
+    case TaskKind::kCompute:
+      return ExecuteOp(state, id);
+    case TaskKind::kAllGather:
+      return ExecuteGather(state, id);
+    case TaskKind::kAccumulate:
+      return ExecuteAccumulate(state, id);
+    case TaskKind::kMakeContiguous:
+      return ExecuteMakeContiguous(state, id);
+    case TaskKind::kReduceGradCopy:
+      return ExecuteReduceGradCopy(state, id);
+    case TaskKind::kPreDivide:
+      return ExecutePreDivide(state, id);
+    case TaskKind::kReduce:
+      return ExecuteReduce(state, id);
+    case TaskKind::kStoreReduced:
+      return ExecuteStoreReduced(state, id);
+    case TaskKind::kSetTangents:
+      return ExecuteTangents(state, id);
+    case TaskKind::kClearGradients:
+      return ExecuteClearPartition(state, id);
+    case TaskKind::kGradientNorm:
+      return ExecuteGradientNorm(state, id);
+    case TaskKind::kReduceNorm:
+      return ExecuteReduceNorm(state, id);
+    case TaskKind::kCastGradients:
+      return ExecuteCast(state, id);
+    case TaskKind::kClipGradients:
+      return ExecuteClip(state, id);
+    case TaskKind::kOptimizerStep:
+      return ExecuteOptimizer(state, id);
+    case TaskKind::kStoreParams:
+      return ExecuteStoreParams(state, id);
+    case TaskKind::kGatherUpdated:
+      return ExecuteGatherUpdated(state, id);
+    default:
+      return;  // waits
+  }
+}
+
+/// The work of a task that the host does alone.
+void ExecuteOnHost(ExecutorState& state, TaskId id) {
+  switch (state.schedule().task(id).kind) {
+    case TaskKind::kCompute:  // a view
+      return ExecuteOp(state, id);
+    case TaskKind::kAllocate:
+    case TaskKind::kHostSynchronize:
+      return AllocateBuffers(state, id);
+    default:
+      return;  // releases, frees, ends
+  }
+}
+
+/// Gives a buffer's memory back by dropping the tensors in it.
+void FreeBuffer(ExecutorState& state, BufferId id) {
+  const Buffer& buffer = state.schedule().buffer(id);
+  state.buffers[id.index()].reset();
+  switch (buffer.buffer_class) {
+    case BufferClass::kGatheredParameter:
+      return DropGathered(state, buffer);
+    case BufferClass::kHeldOutput:
+      return state.held_before.clear();
+    case BufferClass::kActivation:
+    case BufferClass::kGradient:
+      if (state.storage_buffer[buffer.subject] == id) {
+        DropStorage(state, StorageId(buffer.subject));
+        state.storage_buffer[buffer.subject] = BufferId::None();
+      }
+      return;
+    default:
+      return;
+  }
+}
+
+void ExecuteTask(ExecutorState& state, TaskId id) {
+  const Task& task = state.schedule().task(id);
+  if (task.on_host()) {
+    for (const TaskId waited : state.schedule().waits(id)) {
+      state.streams.HostWait(state.event_of[waited.index()]);
+    }
+    const Streams::Use compute(state.streams, StreamRole::kCompute);
+    ExecuteOnHost(state, id);
+  } else {
+    const auto role = static_cast<StreamRole>(task.stream);
+    for (const TaskId waited : state.schedule().waits(id)) {
+      state.streams.Wait(state.event_of[waited.index()], role);
+    }
+    const Streams::Use use(state.streams, role);
+    ExecuteOnStream(state, id);
+    if (state.event_of[id.index()] != ExecutorState::kNoEvent) {
+      state.streams.Record(state.event_of[id.index()], role);
+    }
+  }
+  for (const MemoryStep& step : state.schedule().memory(id)) {
+    if (step.frees) {
+      FreeBuffer(state, step.buffer);
+    }
+  }
+}
+
+}  // namespace
+
+StepExecutor::State::State(const RankSetup& rank_setup)
+    : setup(rank_setup),
+      streams(setup.device),
+      program(setup.graph, setup.device),
+      facts(AnalyseStep(setup.graph)),
+      layout(setup.graph, setup.schedule.options(), setup.schedule.ranks()) {}
+
+c10::ScalarType StepExecutor::State::ToScalar(DType dtype) {
+  return ToScalarType(dtype);
+}
+
+StepExecutor::StepExecutor(const RankSetup& setup) {
+  const c10::InferenceMode inference;
+  state_ = std::make_unique<State>(setup);
+  DCSIM_CHECK(state_->ranks() == setup.schedule.ranks());
+  const Streams::Use compute(state_->streams, StreamRole::kCompute);
+  BuildResidents(*state_);
+  state_->streams.ReleaseCache();  // of the temporaries that filled the weights
+}
+
+StepExecutor::~StepExecutor() = default;
+
+void StepExecutor::PrepareInputs(int first, int count) {
+  const c10::InferenceMode inference;
+  for (int step = first; step < first + count; ++step) {
+    for (int m = 0; m < state_->schedule().options().gradient_accumulation_steps; ++m) {
+      state_->prepared_inputs[{step, m}] = MakeInputs(*state_, step, m);
+    }
+  }
+}
+
+void StepExecutor::RunStep(int step) {
+  const c10::InferenceMode inference;
+  state_->step = step;
+  ++state_->updates;
+  state_->micro_step = -1;
+  state_->norm.reset();
+  for (std::size_t i = 0; i < state_->schedule().task_count(); ++i) {
+    const TaskId id(i);
+    state_->current_task = id;
+    if (state_->listener != nullptr) {
+      state_->listener->BeforeTask(id);
+    }
+    if (state_->schedule().task(id).micro_step != state_->micro_step) {
+      const Streams::Use compute(state_->streams, StreamRole::kCompute);
+      StartMicroStep(*state_, state_->schedule().task(id).micro_step);
+    }
+    ExecuteTask(*state_, id);
+    if (state_->listener != nullptr) {
+      state_->listener->AfterTask(id);
+    }
+  }
+}
+
+TaskId StepExecutor::current_task() const {
+  return state_->current_task;
+}
+
+std::vector<double> StepExecutor::losses() {
+  Synchronize();
+  const at::Tensor losses = state_->losses.to(at::kDouble);
+  const auto* data = losses.const_data_ptr<double>();
+  return {data, data + losses.numel()};
+}
+
+void StepExecutor::KeepGradients(bool keep) {
+  state_->keep_gradients = keep;
+}
+
+const std::vector<at::Tensor>& StepExecutor::kept_gradients() const {
+  return state_->kept_gradients;
+}
+
+const std::vector<at::Tensor>& StepExecutor::master_weights() const {
+  state_->masters.clear();
+  for (const FlatTensors& flat : state_->flat) {
+    state_->masters.push_back(flat.master);
+  }
+  return state_->masters;
+}
+
+const ParamLayout& StepExecutor::layout() const {
+  return state_->layout;
+}
+
+int StepExecutor::rank() const {
+  return state_->rank();
+}
+
+void StepExecutor::Listen(TaskListener* listener) {
+  state_->listener = listener;
+}
+
+void StepExecutor::Synchronize() {
+  state_->streams.HostWaitForAll();
+}
+
+}  // namespace dcsim::exec

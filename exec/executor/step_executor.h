@@ -1,0 +1,87 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "exec/communicator/communicator.h"
+#include "exec/device/streams.h"
+#include "exec/executor/param_layout.h"
+#include "exec/interpreter/op_program.h"
+#include "model/ir/graph.h"
+#include "model/ir/schedule.h"
+
+namespace dcsim::exec {
+
+/// AdamW as the reference training fixes it (docs/formats.md, dc-reference/1).
+struct AdamW {
+  double learning_rate = 1e-4;
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double epsilon = 1e-8;
+  double weight_decay = 0.1;
+};
+
+/// What one rank executes a schedule with.
+struct RankSetup {
+  const Graph& graph;
+  const Schedule& schedule;
+  c10::Device device;
+  std::vector<Communicator*> communicators;  // by Collective::communicator; one entry serves all
+  std::uint64_t seed = 0;
+  AdamW optimizer;
+};
+
+/// Told what the host does, task by task; the profiler and the tests listen.
+class TaskListener {
+ public:
+  TaskListener() = default;
+  TaskListener(const TaskListener&) = delete;
+  TaskListener& operator=(const TaskListener&) = delete;
+  virtual ~TaskListener() = default;
+
+  virtual void BeforeTask(TaskId) {}
+  virtual void AfterTask(TaskId) {}
+};
+
+/// One rank of a job: weights, optimizer states and streams, and the loop that interprets a
+/// schedule step after step. Construction builds only this rank's part of the weights.
+class StepExecutor {
+ public:
+  explicit StepExecutor(const RankSetup& setup);
+  ~StepExecutor();
+
+  /// Makes the inputs of steps [first, first + count) ahead of time, so that steps take as long as
+  /// with a data loader that keeps up. Steps without prepared inputs make their own.
+  void PrepareInputs(int first, int count);
+
+  /// Runs one optimizer step on the reference inputs of step number `step`. The host runs ahead of
+  /// the GPU as in training.
+  ///
+  /// Throws c10::OutOfMemoryError when the device has no memory left; `current_task` tells where.
+  void RunStep(int step);
+  TaskId current_task() const;
+
+  /// Losses of the last step's micro-steps; waits for the GPU.
+  std::vector<double> losses();
+  /// This rank's part of the gradient partition of the last step, in float32, in the parameters'
+  /// order: what tests compare. Kept only when asked for before the step.
+  void KeepGradients(bool keep);
+  const std::vector<at::Tensor>& kept_gradients() const;
+  /// This rank's master weights, by dtype group.
+  const std::vector<at::Tensor>& master_weights() const;
+  const ParamLayout& layout() const;
+  int rank() const;
+
+  void Listen(TaskListener* listener);
+  void Synchronize();
+
+  struct State;  // executor_state.h
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace dcsim::exec

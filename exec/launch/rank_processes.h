@@ -1,0 +1,28 @@
+#pragma once
+
+#include <functional>
+#include <stdexcept>
+
+#include "exec/launch/rank_environment.h"
+
+namespace dcsim::exec {
+
+/// A rank ran out of GPU memory while it executed a schedule: an outcome, which ends the job. The
+/// message names rank, task and size.
+class RankOutOfMemory : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// What a rank process does; what it returns is its exit code. Errors may be thrown.
+using RankMain = std::function<int(const RankIdentity&, const RendezvousAddress&)>;
+
+/// Runs `size` ranks as processes of this machine and waits for them. Must be called before
+/// anything touches CUDA. Rank 0 serves the store on a port that the system chooses.
+///
+/// When one fails, dies or throws, the others are ended within 5 seconds, none is left over, and
+/// the first failure is what is thrown: Error, SystemError or RankOutOfMemory, naming the rank.
+/// Otherwise returns the largest of their exit codes.
+int RunRankProcesses(int size, const RankMain& main);
+
+}  // namespace dcsim::exec

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "exec/launch/rank_environment.h"
+
+namespace c10d {
+class TCPStore;
+}
+
+namespace dcsim::exec {
+
+/// Where the ranks of a job exchange small things: NCCL's ids, results. c10d's TCPStore.
+class Rendezvous {
+ public:
+  /// Joins; as the server where `address.serves`. Throws SystemError when the store cannot be
+  /// served (a port in use) or reached in time.
+  Rendezvous(const RendezvousAddress& address, const RankIdentity& identity);
+  ~Rendezvous();
+
+  /// Port that the store listens on; the one asked for, or chosen by the system for 0.
+  int port() const;
+
+  void Set(const std::string& key, const std::string& value);
+  /// Waits until the key is set.
+  std::string Get(const std::string& key);
+  /// Every rank's value, by rank. All ranks call it with the same key.
+  std::vector<std::string> Exchange(const std::string& key, const std::string& own);
+
+ private:
+  RankIdentity identity_;
+  std::unique_ptr<c10d::TCPStore> store_;
+};
+
+}  // namespace dcsim::exec

@@ -1,0 +1,195 @@
+#include "exec/measure/measure_steps.h"
+
+#include <array>
+#include <chrono>
+
+#include <ATen/cuda/CUDAEvent.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include "exec/measure/measured_timeline.h"
+#include "exec/profiler/kernel_records.h"
+
+namespace dcsim::exec {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Marks every launch with its task.
+class TaskLabels : public TaskListener {
+ public:
+  void BeforeTask(TaskId id) override { label_.emplace(id.index()); }
+  void AfterTask(TaskId) override { label_.reset(); }
+
+ private:
+  std::optional<KernelRecorder::Label> label_;
+};
+
+void RunAndKeepLoss(StepExecutor& executor, int step, RankMeasurement& measurement) {
+  executor.RunStep(step);
+  double sum = 0;
+  const auto losses = executor.losses();
+  for (const double loss : losses) {
+    sum += loss;
+  }
+  measurement.losses.push_back(sum / static_cast<double>(losses.size()));
+}
+
+/// Step times from events on the compute stream: the host never waits between steps.
+void TimeOnGpu(StepExecutor& executor,
+               const MeasureSettings& settings,
+               RankMeasurement& measurement) {
+  std::vector<at::cuda::CUDAEvent> ends;
+  for (int i = 0; i <= settings.steps; ++i) {
+    ends.emplace_back(cudaEventDefault);
+  }
+  ends.front().record();
+  for (int i = 0; i < settings.steps; ++i) {
+    executor.RunStep(settings.warmup_steps + i);
+    ends[static_cast<std::size_t>(i) + 1].record();
+  }
+  executor.Synchronize();
+  for (std::size_t i = 1; i < ends.size(); ++i) {
+    const double ms = static_cast<double>(ends[i - 1].elapsed_time(ends[i]));
+    measurement.step_times.push_back(Duration::FromNs(std::llround(ms * 1e6)));
+  }
+}
+
+void TimeOnHost(StepExecutor& executor,
+                const MeasureSettings& settings,
+                RankMeasurement& measurement) {
+  for (int i = 0; i < settings.steps; ++i) {
+    const auto start = Clock::now();
+    RunAndKeepLoss(executor, settings.warmup_steps + i, measurement);
+    const auto passed = std::chrono::nanoseconds(Clock::now() - start).count();
+    measurement.step_times.push_back(Duration::FromNs(passed));
+  }
+}
+
+void ReadMemory(c10::DeviceIndex device,
+                std::int64_t retries_before,
+                RankMeasurement& measurement) {
+  const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(device);
+  measurement.peak_allocated = Bytes(stats.allocated_bytes[0].peak);
+  measurement.peak_active = Bytes(stats.active_bytes[0].peak);
+  measurement.peak_reserved = Bytes(stats.reserved_bytes[0].peak);
+  measurement.allocated_after_step = Bytes(stats.allocated_bytes[0].current);
+  measurement.retries = stats.num_alloc_retries - retries_before;
+}
+
+void AddBusy(const Timeline& timeline, const Schedule& schedule, RankMeasurement& measurement) {
+  std::array<CollectiveBusy, 3> busy;
+  for (const Span& span : timeline.spans) {
+    if (const Collective* collective = schedule.FindCollective(span.task)) {
+      busy[static_cast<std::size_t>(collective->kind)].busy += span.end - span.start;
+    }
+  }
+  for (std::size_t kind = 0; kind < busy.size(); ++kind) {
+    busy[kind].kind = static_cast<CollectiveKind>(kind);
+    measurement.busy.push_back(busy[kind]);
+  }
+}
+
+/// Two steps under the recorder: the first pays for its start and shows where the second begins.
+void TraceStep(StepExecutor& executor,
+               const Schedule& schedule,
+               int first_step,
+               int rank,
+               RankMeasurement& measurement) {
+  KernelRecorder recorder;
+  TaskLabels labels;
+  executor.Listen(&labels);
+  executor.RunStep(first_step);
+  executor.Synchronize();
+  std::uint64_t start = 0;
+  for (const KernelRecord& record : recorder.Take()) {
+    start = std::max(start, record.end_ns);
+  }
+  executor.RunStep(first_step + 1);
+  executor.Synchronize();
+  executor.Listen(nullptr);
+  const auto records = recorder.Take();
+  if (!records.empty()) {
+    start = std::max(start, records.front().start_ns);  // the host was idle in between
+  }
+  measurement.timeline = TimelineOf(records, schedule, start, rank);
+  const Intervals compute = ComputeIntervals(records, schedule);
+  measurement.compute = Length(compute);
+  measurement.exposed_communication =
+      LengthOutside(CollectiveIntervals(records, schedule), compute);
+  AddBusy(*measurement.timeline, schedule, measurement);
+}
+
+}  // namespace
+
+RankMeasurement MeasureSteps(StepExecutor& executor,
+                             const Schedule& schedule,
+                             c10::Device device,
+                             const MeasureSettings& settings) {
+  RankMeasurement measurement;
+  constexpr int kTracedSteps = 2;
+  executor.PrepareInputs(0, settings.warmup_steps + settings.steps + kTracedSteps);
+  settings.report("warming up, " + std::to_string(settings.warmup_steps) + " steps");
+  for (int step = 0; step < settings.warmup_steps; ++step) {
+    RunAndKeepLoss(executor, step, measurement);
+  }
+  settings.report("measuring " + std::to_string(settings.steps) + " steps");
+  if (!device.is_cuda()) {
+    TimeOnHost(executor, settings, measurement);
+    return measurement;
+  }
+  executor.Synchronize();
+  const auto before = c10::cuda::CUDACachingAllocator::getDeviceStats(device.index());
+  c10::cuda::CUDACachingAllocator::resetPeakStats(device.index());
+  TimeOnGpu(executor, settings, measurement);
+  ReadMemory(device.index(), before.num_alloc_retries, measurement);
+  if (settings.trace) {
+    settings.report("tracing a step");
+    TraceStep(executor, schedule, settings.warmup_steps + settings.steps, executor.rank(),
+              measurement);
+  }
+  return measurement;
+}
+
+std::string PrintRankMeasurement(const RankMeasurement& measurement) {
+  Json json = {{"losses", measurement.losses},
+               {"peak_allocated", measurement.peak_allocated.count()},
+               {"peak_active", measurement.peak_active.count()},
+               {"peak_reserved", measurement.peak_reserved.count()},
+               {"allocated_after_step", measurement.allocated_after_step.count()},
+               {"retries", measurement.retries},
+               {"compute", measurement.compute.ns()},
+               {"exposed", measurement.exposed_communication.ns()}};
+  json["step_times"] = Json::array();
+  for (const Duration time : measurement.step_times) {
+    json["step_times"].push_back(time.ns());
+  }
+  json["busy"] = Json::array();
+  for (const CollectiveBusy& busy : measurement.busy) {
+    json["busy"].push_back(busy.busy.ns());
+  }
+  return json.dump();
+}
+
+RankMeasurement ParseRankMeasurement(const std::string& text) {
+  const Json json = Json::parse(text);
+  RankMeasurement measurement;
+  measurement.losses = json["losses"].get<std::vector<double>>();
+  measurement.peak_allocated = Bytes(json["peak_allocated"].get<std::int64_t>());
+  measurement.peak_active = Bytes(json["peak_active"].get<std::int64_t>());
+  measurement.peak_reserved = Bytes(json["peak_reserved"].get<std::int64_t>());
+  measurement.allocated_after_step = Bytes(json["allocated_after_step"].get<std::int64_t>());
+  measurement.retries = json["retries"].get<std::int64_t>();
+  measurement.compute = Duration::FromNs(json["compute"].get<std::int64_t>());
+  measurement.exposed_communication = Duration::FromNs(json["exposed"].get<std::int64_t>());
+  for (const Json& time : json["step_times"]) {
+    measurement.step_times.push_back(Duration::FromNs(time.get<std::int64_t>()));
+  }
+  for (std::size_t kind = 0; kind < json["busy"].size(); ++kind) {
+    measurement.busy.push_back({static_cast<CollectiveKind>(kind),
+                                Duration::FromNs(json["busy"][kind].get<std::int64_t>())});
+  }
+  return measurement;
+}
+
+}  // namespace dcsim::exec

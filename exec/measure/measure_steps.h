@@ -1,0 +1,54 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "exec/executor/step_executor.h"
+#include "model/ir/document.h"
+#include "model/ir/timeline.h"
+
+namespace dcsim::exec {
+
+/// How steps are measured.
+struct MeasureSettings {
+  int warmup_steps = 5;
+  int steps = 20;
+  bool trace = true;  // one more step with kernel records, for timeline, compute and exposed time
+  std::function<void(const std::string&)> report = [](const std::string&) {};
+};
+
+/// Time of one kind of collective in the traced step, waiting for other ranks included.
+struct CollectiveBusy {
+  CollectiveKind kind = CollectiveKind::kAllGather;
+  Duration busy;
+};
+
+/// What one rank measured.
+struct RankMeasurement {
+  std::vector<Duration> step_times;  // between the ends of neighbouring steps on the compute stream
+  std::vector<double> losses;        // mean over micro-steps, of every step, warm-up included
+  Bytes peak_allocated;              // after warm-up
+  Bytes peak_active;
+  Bytes peak_reserved;
+  Bytes allocated_after_step;
+  std::int64_t retries = 0;  // in the measured steps
+  Duration compute;          // of the traced step
+  Duration exposed_communication;
+  std::vector<CollectiveBusy> busy;
+  std::optional<Timeline> timeline;  // of the traced step
+};
+
+/// Runs warm-up steps, measured steps, and a traced one. On the CPU times are the host's, memory is
+/// 0 and nothing is traced.
+RankMeasurement MeasureSteps(StepExecutor& executor,
+                             const Schedule& schedule,
+                             c10::Device device,
+                             const MeasureSettings& settings);
+
+/// A measurement as text, to be sent to another rank, without its timeline; and back.
+std::string PrintRankMeasurement(const RankMeasurement& measurement);
+RankMeasurement ParseRankMeasurement(const std::string& text);
+
+}  // namespace dcsim::exec

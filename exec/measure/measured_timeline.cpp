@@ -1,0 +1,111 @@
+#include "exec/measure/measured_timeline.h"
+
+#include <algorithm>
+
+namespace dcsim::exec {
+namespace {
+
+bool IsCollective(const Schedule& schedule, const KernelRecord& record) {
+  return schedule.FindCollective(TaskId(record.label)) != nullptr;
+}
+
+bool IsCompute(const Schedule& schedule, const KernelRecord& record) {
+  return schedule.task(TaskId(record.label)).stream ==
+         static_cast<std::uint8_t>(StreamRole::kCompute);
+}
+
+template <typename Wanted>
+Intervals IntervalsOf(const std::vector<KernelRecord>& records, Wanted wanted) {
+  Intervals intervals;
+  for (const KernelRecord& record : records) {
+    if (record.label != KernelRecord::kNoLabel && wanted(record)) {
+      intervals.emplace_back(record.start_ns, record.end_ns);
+    }
+  }
+  return Union(std::move(intervals));
+}
+
+}  // namespace
+
+Intervals Union(Intervals intervals) {
+  std::sort(intervals.begin(), intervals.end());
+  Intervals merged;
+  for (const auto& [start, end] : intervals) {
+    if (!merged.empty() && start <= merged.back().second) {
+      merged.back().second = std::max(merged.back().second, end);
+    } else {
+      merged.emplace_back(start, end);
+    }
+  }
+  return merged;
+}
+
+Duration Length(const Intervals& intervals) {
+  std::int64_t total = 0;
+  for (const auto& [start, end] : intervals) {
+    total += end - start;
+  }
+  return Duration::FromNs(total);
+}
+
+Duration LengthOutside(const Intervals& a, const Intervals& b) {
+  std::int64_t covered = 0;
+  std::size_t j = 0;
+  for (const auto& [start, end] : a) {
+    while (j < b.size() && b[j].second <= start) {
+      ++j;
+    }
+    for (std::size_t k = j; k < b.size() && b[k].first < end; ++k) {
+      covered += std::min(end, b[k].second) - std::max(start, b[k].first);
+    }
+  }
+  return Length(a) - Duration::FromNs(covered);
+}
+
+Timeline TimelineOf(const std::vector<KernelRecord>& records,
+                    const Schedule& schedule,
+                    std::uint64_t step_start_ns,
+                    int rank) {
+  std::vector<Span> by_task(schedule.task_count());
+  for (const KernelRecord& record : records) {
+    if (record.label == KernelRecord::kNoLabel) {
+      continue;
+    }
+    Span& span = by_task[record.label];
+    const auto at = [step_start_ns](std::uint64_t ns) {
+      return SimTime::FromNs(static_cast<std::int64_t>(ns - step_start_ns));
+    };
+    const bool first = span.task.is_none();
+    span.task = TaskId(record.label);
+    span.rank = static_cast<std::uint16_t>(rank);
+    span.stream = schedule.task(span.task).stream;
+    span.start = first ? at(record.start_ns) : std::min(span.start, at(record.start_ns));
+    span.end = first ? at(record.end_ns) : std::max(span.end, at(record.end_ns));
+  }
+  Timeline timeline;
+  timeline.origin = Origin::kMeasured;
+  SimTime last;
+  for (const Span& span : by_task) {
+    if (!span.task.is_none()) {
+      timeline.spans.push_back(span);
+      last = std::max(last, span.end);
+    }
+  }
+  std::stable_sort(timeline.spans.begin(), timeline.spans.end(),
+                   [](const Span& a, const Span& b) { return a.end < b.end; });
+  timeline.step_time = last - SimTime();
+  return timeline;
+}
+
+Intervals ComputeIntervals(const std::vector<KernelRecord>& records, const Schedule& schedule) {
+  return IntervalsOf(records, [&schedule](const KernelRecord& record) {
+    return IsCompute(schedule, record) && !IsCollective(schedule, record);
+  });
+}
+
+Intervals CollectiveIntervals(const std::vector<KernelRecord>& records, const Schedule& schedule) {
+  return IntervalsOf(
+      records, [&schedule](const KernelRecord& record) { return IsCollective(schedule, record); });
+}
+
+}  // namespace dcsim::exec

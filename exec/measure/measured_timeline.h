@@ -1,0 +1,31 @@
+#pragma once
+
+#include <vector>
+
+#include "exec/profiler/kernel_records.h"
+#include "model/ir/schedule.h"
+#include "model/ir/timeline.h"
+
+namespace dcsim::exec {
+
+/// Sorted, disjoint intervals of time, ns.
+using Intervals = std::vector<std::pair<std::int64_t, std::int64_t>>;
+
+/// The union of intervals, and the length of what `a` covers and `b` does not.
+Intervals Union(Intervals intervals);
+Duration LengthOutside(const Intervals& a, const Intervals& b);
+Duration Length(const Intervals& intervals);
+
+/// A traced step: kernels labelled by their TaskId, as one span a task (first start to last end).
+///
+///   step_start_ns   CUPTI time at which the step before ended; it becomes time 0
+Timeline TimelineOf(const std::vector<KernelRecord>& records,
+                    const Schedule& schedule,
+                    std::uint64_t step_start_ns,
+                    int rank);
+
+/// Union of the kernels of compute-stream tasks that are no collectives, and of all collectives.
+Intervals ComputeIntervals(const std::vector<KernelRecord>& records, const Schedule& schedule);
+Intervals CollectiveIntervals(const std::vector<KernelRecord>& records, const Schedule& schedule);
+
+}  // namespace dcsim::exec

@@ -1,0 +1,256 @@
+#include "exec/profiler/profile_workload.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <numeric>
+
+#include <c10/cuda/CUDAFunctions.h>
+
+#include "exec/interpreter/graph_runner.h"
+#include "exec/profiler/footprint_recorder.h"
+#include "exec/profiler/kernel_records.h"
+#include "exec/reference/reference_data.h"
+
+namespace dcsim::exec {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Host time of each op's call. Waits for the GPU now and then: a full launch queue would block.
+class HostTimer : public OpListener {
+ public:
+  explicit HostTimer(std::size_t ops) : times_(ops) {}
+
+  void BeforeOp(OpId id) override {
+    constexpr std::size_t kOpsBetweenWaits = 200;
+    if (id.index() % kOpsBetweenWaits == 0) {
+      c10::cuda::device_synchronize();
+    }
+    start_ = Clock::now();
+  }
+  void AfterOp(OpId id, const Frame&) override {
+    const auto passed = Clock::now() - start_;
+    times_[id.index()].push_back(std::chrono::nanoseconds(passed).count());
+  }
+  const std::vector<std::vector<std::int64_t>>& times() const { return times_; }
+
+ private:
+  Clock::time_point start_;
+  std::vector<std::vector<std::int64_t>> times_;
+};
+
+/// Marks every launch with its op.
+class OpLabels : public OpListener {
+ public:
+  void BeforeOp(OpId id) override { label_.emplace(id.index()); }
+  void AfterOp(OpId, const Frame&) override { label_.reset(); }
+
+ private:
+  std::optional<KernelRecorder::Label> label_;
+};
+
+std::int64_t Percentile(std::vector<std::int64_t> values, int percent) {
+  if (values.empty()) {
+    return 0;
+  }
+  const std::size_t at = (values.size() - 1) * static_cast<std::size_t>(percent) / 100;
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(at), values.end());
+  return values[at];
+}
+
+/// A workload on the GPU, ready to run.
+struct Subject {
+  Subject(const Graph& graph, std::uint64_t seed)
+      : device(c10::kCUDA, c10::cuda::current_device()),
+        params(MakeParams(graph, seed)),
+        runner(graph, device, params) {
+    for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+      inputs.push_back(ReferenceInput(graph, i, seed, MicroStepPlace(0, 0, 0)).to(device));
+    }
+  }
+  std::vector<at::Tensor> MakeParams(const Graph& graph, std::uint64_t seed) const {
+    std::vector<at::Tensor> made;
+    for (std::size_t i = 0; i < graph.params.size(); ++i) {
+      const ParamId id(i);
+      made.push_back(ReferenceParam(graph, id, seed, 0, graph.numel(id), device)
+                         .view(graph.value(graph.param(id).value).shape));
+    }
+    return made;
+  }
+  void Run(OpListener* listener) {
+    runner.Listen(listener);
+    runner.Run(inputs, 1.0, /*keep_gradients=*/false);
+    runner.Listen(nullptr);
+  }
+
+  c10::Device device;
+  std::vector<at::Tensor> params;
+  std::vector<at::Tensor> inputs;
+  GraphRunner runner;
+};
+
+/// What the kernel records of all profiled steps say about each op.
+struct KernelTimes {
+  std::vector<std::vector<std::int64_t>> by_op;                   // sums, one a step
+  std::vector<std::vector<KernelRecord>> kernels;                 // of the last step, by op
+  std::vector<std::vector<std::vector<std::int64_t>>> by_kernel;  // op, position, step
+  std::vector<std::int64_t> gaps;  // between neighbours on the stream, ns
+};
+
+void AddStep(const std::vector<KernelRecord>& records, KernelTimes& times) {
+  for (auto& kernels : times.kernels) {
+    kernels.clear();
+  }
+  std::vector<std::int64_t> sums(times.by_op.size());
+  std::uint64_t before = 0;
+  for (const KernelRecord& record : records) {
+    if (record.label == KernelRecord::kNoLabel) {
+      continue;
+    }
+    const auto ns = static_cast<std::int64_t>(record.end_ns - record.start_ns);
+    sums[record.label] += ns;
+    auto& kernels = times.kernels[record.label];
+    auto& by_kernel = times.by_kernel[record.label];
+    by_kernel.resize(std::max(by_kernel.size(), kernels.size() + 1));
+    by_kernel[kernels.size()].push_back(ns);
+    kernels.push_back(record);
+    if (before != 0 && record.start_ns >= before) {
+      times.gaps.push_back(static_cast<std::int64_t>(record.start_ns - before));
+    }
+    before = record.end_ns;
+  }
+  for (std::size_t op = 0; op < sums.size(); ++op) {
+    times.by_op[op].push_back(sums[op]);
+  }
+}
+
+KernelTimes RecordKernels(Subject& subject, std::size_t ops, const ProfileSettings& settings) {
+  KernelTimes times;
+  times.by_op.resize(ops);
+  times.kernels.resize(ops);
+  times.by_kernel.resize(ops);
+  KernelRecorder recorder;
+  OpLabels labels;
+  subject.Run(&labels);  // the first recorded step pays for CUPTI's start
+  c10::cuda::device_synchronize();
+  recorder.Take();
+  for (int step = 0; step < settings.steps; ++step) {
+    subject.Run(&labels);
+    c10::cuda::device_synchronize();
+    AddStep(recorder.Take(), times);
+    settings.report("kernel records of step " + std::to_string(step + 1) + " of " +
+                    std::to_string(settings.steps));
+  }
+  return times;
+}
+
+/// Time of a step that nothing watches, and of the host's part of it.
+struct StepTimes {
+  std::int64_t step_ns = 0;
+  std::int64_t host_ns = 0;
+};
+
+StepTimes TimeSteps(Subject& subject, int steps) {
+  std::vector<std::int64_t> totals;
+  std::vector<std::int64_t> hosts;
+  for (int step = 0; step < steps; ++step) {
+    c10::cuda::device_synchronize();
+    const auto start = Clock::now();
+    subject.Run(nullptr);
+    hosts.push_back(std::chrono::nanoseconds(Clock::now() - start).count());
+    c10::cuda::device_synchronize();
+    totals.push_back(std::chrono::nanoseconds(Clock::now() - start).count());
+  }
+  return {Percentile(totals, 50), Percentile(hosts, 50)};
+}
+
+Duration KernelGap(const KernelTimes& times, const StepTimes& step, std::int64_t host_calls_ns) {
+  std::int64_t busy = 0;
+  std::int64_t count = 0;
+  for (std::size_t op = 0; op < times.by_op.size(); ++op) {
+    busy += Percentile(times.by_op[op], 50);
+    count += static_cast<std::int64_t>(times.kernels[op].size());
+  }
+  const bool host_bound = host_calls_ns * 10 > step.step_ns * 9;
+  if (host_bound || count == 0) {
+    return Duration::FromNs(Percentile(times.gaps, 50));
+  }
+  return Duration::FromNs(std::max<std::int64_t>(0, (step.step_ns - busy) / count));
+}
+
+/// Kernels are listed once each, however many ops launch alike ones.
+std::uint32_t Intern(Profile& profile,
+                     std::map<std::string, std::uint32_t>& known,
+                     const KernelRecord& record,
+                     std::int64_t median_ns) {
+  Kernel kernel;
+  kernel.name = record.name;
+  kernel.device_time = Duration::FromNs(median_ns);
+  kernel.ctas = record.ctas;
+  kernel.threads = record.threads;
+  kernel.shared_memory = Bytes(record.shared_memory);
+  const std::string key = kernel.name + "/" + std::to_string(kernel.ctas) + "/" +
+                          std::to_string(kernel.threads) + "/" +
+                          std::to_string(record.shared_memory);
+  const auto [entry, added] =
+      known.emplace(key, static_cast<std::uint32_t>(profile.kernels.size()));
+  if (added) {
+    profile.kernels.push_back(std::move(kernel));
+  }
+  return entry->second;
+}
+
+void FillOps(Profile& profile,
+             const Graph& graph,
+             const KernelTimes& times,
+             const HostTimer& host,
+             const FootprintRecorder& footprints) {
+  std::map<std::string, std::uint32_t> known;
+  for (std::size_t i = 0; i < graph.ops.size(); ++i) {
+    OpProfile entry;
+    entry.op = OpId(i);
+    entry.device_time = Duration::FromNs(Percentile(times.by_op[i], 50));
+    entry.device_time_spread =
+        Duration::FromNs(Percentile(times.by_op[i], 90) - Percentile(times.by_op[i], 10));
+    entry.host_time = Duration::FromNs(Percentile(host.times()[i], 50));
+    for (std::size_t k = 0; k < times.kernels[i].size(); ++k) {
+      entry.kernels.push_back(
+          Intern(profile, known, times.kernels[i][k], Percentile(times.by_kernel[i][k], 50)));
+    }
+    entry.footprint = footprints.footprints()[i];
+    profile.ops.push_back(std::move(entry));
+  }
+}
+
+}  // namespace
+
+Profile ProfileWorkload(const Graph& graph, const ProfileSettings& settings) {
+  settings.report("building weights");
+  Subject subject(graph, settings.seed);
+  settings.report("warming up");
+  for (int step = 0; step < settings.warmup_steps; ++step) {
+    subject.Run(nullptr);
+  }
+  FootprintRecorder footprints(graph);
+  subject.Run(&footprints);
+  const StepTimes step = TimeSteps(subject, settings.steps);
+  HostTimer host(graph.ops.size());
+  for (int i = 0; i < settings.steps; ++i) {
+    subject.Run(&host);
+  }
+  const KernelTimes times = RecordKernels(subject, graph.ops.size(), settings);
+  Profile profile;
+  profile.graph_hash = graph.hash;
+  profile.steps = settings.steps;
+  FillOps(profile, graph, times, host, footprints);
+  std::int64_t host_calls = 0;
+  for (const OpProfile& entry : profile.ops) {
+    host_calls += entry.host_time.ns();
+  }
+  profile.kernel_gap = KernelGap(times, step, host_calls);
+  profile.step_time = Duration::FromNs(step.step_ns);
+  return profile;
+}
+
+}  // namespace dcsim::exec

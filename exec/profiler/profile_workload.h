@@ -1,0 +1,31 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "model/ir/graph.h"
+#include "model/ir/profile.h"
+
+namespace dcsim::exec {
+
+/// How a workload is profiled.
+struct ProfileSettings {
+  int warmup_steps = 3;
+  int steps = 10;  // with kernel records; also of the host's and of the undisturbed step's time
+  std::uint64_t seed = 0;
+  std::function<void(const std::string&)> report = [](const std::string&) {
+  };  // progress, a line each
+};
+
+/// Runs forward and backward of a workload on the current GPU with the reference training's
+/// weights, again and again, and measures what each op costs inside the running step: GPU time and
+/// kernels (CUPTI), host time of the call (the GPU kept short of work, so that the launch queue
+/// never blocks), and the op's calls of the caching allocator. No optimizer, so that an 8B model
+/// fits one GPU.
+///
+/// `Profile::kernel_gap` is what a kernel costs beyond its own time: (time of the undisturbed step
+/// - sum of kernel times) / kernels; where the host cannot keep up it is the median gap between
+/// neighbouring kernels instead.
+Profile ProfileWorkload(const Graph& graph, const ProfileSettings& settings);
+
+}  // namespace dcsim::exec

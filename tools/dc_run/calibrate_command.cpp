@@ -1,0 +1,115 @@
+#include <filesystem>
+#include <iostream>
+#include <memory>
+
+#include <c10/cuda/CUDAFunctions.h>
+
+#include "exec/calibrate/collective_benchmark.h"
+#include "exec/calibrate/host_benchmark.h"
+#include "exec/calibrate/memory_benchmark.h"
+#include "exec/communicator/nccl_communicator.h"
+#include "exec/device/machine.h"
+#include "exec/launch/rank_processes.h"
+#include "model/base/error.h"
+#include "model/base/text.h"
+#include "tools/common/file.h"
+#include "tools/common/load.h"
+#include "tools/dc_run/cluster_yaml.h"
+#include "tools/dc_run/commands.h"
+
+namespace dcsim {
+namespace {
+
+struct CalibrateOptions {
+  int gpus = 1;
+  std::string gpu;  // GPU file, as the cluster file names it
+  std::string out = "-";
+};
+
+std::string CommandOf(const CalibrateOptions& options) {
+  return "dc-run calibrate --gpus " + std::to_string(options.gpus) + " --gpu " + options.gpu +
+         " --out " + options.out;
+}
+
+void Report(const std::string& line) {
+  std::cerr << "calibrate: " << line << "\n";
+}
+
+std::unique_ptr<exec::NcclCommunicator> Join(exec::Rendezvous& rendezvous,
+                                             const exec::RankIdentity& identity) {
+  if (identity.rank == 0) {
+    const ncclUniqueId id = exec::NcclCommunicator::MakeId();
+    rendezvous.Set("nccl", std::string(id.internal, sizeof(id.internal)));
+  }
+  const std::string shared = rendezvous.Get("nccl");
+  ncclUniqueId id;
+  std::copy(shared.begin(), shared.end(), id.internal);
+  return std::make_unique<exec::NcclCommunicator>(id, identity.rank, identity.size);
+}
+
+int CalibrateRank(const CalibrateOptions& options,
+                  const exec::RankIdentity& identity,
+                  const exec::RendezvousAddress& address) {
+  if (exec::GpuCount() <= identity.local_rank) {
+    throw SystemError("rank " + std::to_string(identity.rank) + " needs GPU " +
+                      std::to_string(identity.local_rank) + ", this machine has " +
+                      std::to_string(exec::GpuCount()));
+  }
+  c10::cuda::set_device(static_cast<c10::DeviceIndex>(identity.local_rank));
+  exec::Rendezvous rendezvous(address, identity);
+  CalibrationResult result;
+  if (identity.rank == 0) {
+    Report("host calls");
+    result.host = exec::BenchmarkHost();
+    Report("memory patterns");
+    result.memory = exec::BenchmarkMemory();
+  }
+  rendezvous.Exchange("single", "");
+  if (identity.size > 1) {
+    const auto communicator = Join(rendezvous, identity);
+    const auto report = identity.rank == 0 ? Report : [](const std::string&) {};
+    result.collectives = exec::BenchmarkCollectives(*communicator, rendezvous, {}, report);
+  }
+  if (identity.rank == 0) {
+    result.machine = exec::MachineReport();
+    result.versions = exec::VersionReport();
+    result.date = exec::Today();
+    WriteFile(options.out, PrintClusterYaml(result, options.gpus, options.gpu, CommandOf(options)));
+  }
+  rendezvous.Exchange("end", "");
+  return 0;
+}
+
+ExitCode RunCalibrate(const CalibrateOptions& options) {
+  const auto rank = [&options](const exec::RankIdentity& identity,
+                               const exec::RendezvousAddress& address) {
+    return CalibrateRank(options, identity, address);
+  };
+  if (options.gpus < 1) {
+    throw Error("--gpus " + std::to_string(options.gpus) + ": expected 1 or more");
+  }
+  if (const auto identity = exec::FindLauncherIdentity()) {
+    rank(*identity, exec::LauncherRendezvous(*identity));
+  } else {
+    exec::RunRankProcesses(options.gpus, rank);
+  }
+  return ExitCode::kDone;
+}
+
+}  // namespace
+
+Subcommand CalibrateCommand() {
+  return {
+      "calibrate", "Measure collectives, memory and host calls of this machine into a cluster file",
+      "  dc-run calibrate --gpus 4 --gpu ../gpus/h200.yaml --out configs/clusters/h200-4.yaml",
+      [](CLI::App& app) -> std::function<ExitCode()> {
+        const auto options = std::make_shared<CalibrateOptions>();
+        app.add_option("--gpus", options->gpus, "GPUs of this machine to use");
+        app.add_option("--gpu", options->gpu, "GPU file, as a path from the cluster file's folder")
+            ->required();
+        app.add_option("--out", options->out, "cluster file to write; - is stdout");
+        return [options] { return RunCalibrate(*options); };
+      }};
+}
+
+}  // namespace dcsim

@@ -1,0 +1,127 @@
+#include "tools/dc_run/cluster_yaml.h"
+
+#include <algorithm>
+
+#include "model/base/text.h"
+
+namespace dcsim {
+namespace {
+
+std::string Ns(Duration time) {
+  return std::to_string(time.ns()) + " ns";
+}
+
+/// "4102 GB/s".
+std::string Rate(BytesPerSecond rate) {
+  return std::to_string(rate.count() / 1'000'000'000) + " GB/s";
+}
+
+/// "h200" of "NVIDIA H200".
+std::string ShortName(const std::string& gpu) {
+  std::string name = gpu.substr(gpu.rfind(' ') + 1);
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return name;
+}
+
+Duration MedianHost(const std::vector<exec::CollectiveSample>& samples) {
+  std::vector<Duration> times;
+  for (const exec::CollectiveSample& sample : samples) {
+    if (sample.calls == 1 && sample.payload <= Bytes::MiB(1)) {
+      times.push_back(sample.host);
+    }
+  }
+  std::sort(times.begin(), times.end());
+  return times.empty() ? Duration::FromUs(8) : times[times.size() / 2];
+}
+
+std::string HostText(const CalibrationResult& result) {
+  return "host:\n  view: " + Ns(result.host.view) + "\n  launch: " + Ns(result.host.launch) +
+         "\n  collective: " + Ns(MedianHost(result.collectives)) +
+         "\n  event: " + Ns(result.host.event) + "\n  synchronize: " + Ns(result.host.synchronize) +
+         "\n  segment: " + Ns(result.host.segment) + "\n  source: measured, medians\n";
+}
+
+std::string PatternText(const std::vector<exec::MemorySample>& samples) {
+  std::string text = "memory_patterns:        # bytes read plus written, on 512 MiB of bfloat16\n";
+  for (const exec::MemorySample& sample : samples) {
+    text += "  " + std::string(MemoryPatternName(sample.pattern)) + ": " + Rate(sample.bandwidth) +
+            "\n";
+  }
+  return text;
+}
+
+/// Ring parameters from the all-gather's smallest and largest sizes.
+std::string LinkText(const std::vector<exec::CollectiveSample>& samples, int gpus) {
+  const exec::CollectiveSample* smallest = nullptr;
+  const exec::CollectiveSample* largest = nullptr;
+  for (const exec::CollectiveSample& sample : samples) {
+    if (sample.kind == CollectiveKind::kAllGather && sample.calls == 1) {
+      smallest = smallest == nullptr ? &sample : smallest;
+      largest = &sample;
+    }
+  }
+  if (largest == nullptr) {
+    return "intra_node: {bus_bandwidth: 345 GB/s, latency: 6.6 us, hop_latency: 0.6 us}  "
+           "# one GPU: not measured\n";
+  }
+  const double wire = static_cast<double>(largest->payload.count()) * (gpus - 1) / gpus;
+  const BytesPerSecond bandwidth(
+      static_cast<std::int64_t>(wire / static_cast<double>(largest->time.ns()) * 1e9));
+  return "intra_node:             # for sizes and numbers of ranks that no table covers\n"
+         "  bus_bandwidth: " +
+         Rate(bandwidth) + "\n  latency: " + Ns(smallest->time) +
+         "\n  hop_latency: 0 ns     # within the latency\n";
+}
+
+std::string CollectivesText(const std::vector<exec::CollectiveSample>& samples, int gpus) {
+  std::string text =
+      "collectives:            # [full tensor, median from the last rank's start to the last "
+      "end]\n";
+  for (std::size_t kind = 0; kind < CollectiveKindNames().size(); ++kind) {
+    std::string points;
+    for (const exec::CollectiveSample& sample : samples) {
+      if (sample.calls == 1 && static_cast<std::size_t>(sample.kind) == kind) {
+        points += "      - [" + PrintBytes(sample.payload) + ", " + Ns(sample.time) + "]" +
+                  "  # spread " + Ns(sample.spread) + ", " + std::to_string(sample.ctas) +
+                  " CTAs\n";
+      }
+    }
+    if (!points.empty()) {
+      text += "  - kind: " + std::string(CollectiveKindNames()[kind]) +
+              "\n    engine: nccl\n    ranks: " + std::to_string(gpus) + "\n    points:\n" + points;
+    }
+  }
+  return text + (samples.empty() ? "  []\n" : "");
+}
+
+/// Groups are not tables yet: they are kept as measured, for whoever fits them.
+std::string GroupsText(const std::vector<exec::CollectiveSample>& samples) {
+  std::string text =
+      "# grouped calls: kind, calls, payload of all, time, spread, host time a call\n";
+  for (const exec::CollectiveSample& sample : samples) {
+    if (sample.calls > 1) {
+      text += "# " + std::string(CollectiveKindName(sample.kind)) + ", " +
+              std::to_string(sample.calls) + ", " + PrintBytes(sample.payload) + ", " +
+              Ns(sample.time) + ", " + Ns(sample.spread) + ", " + Ns(sample.host) + "\n";
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string PrintClusterYaml(const CalibrationResult& result,
+                             int gpus,
+                             const std::string& gpu_file,
+                             const std::string& command) {
+  const std::string gpu = result.machine.value("gpu", "");
+  return "# Made by: " + command + "\nformat: dc-cluster/1\nname: " + ShortName(gpu) + "-" +
+         std::to_string(gpus) + "\nnodes: 1\ngpus_per_node: " + std::to_string(gpus) +
+         "\ngpu: " + gpu_file + "\n" + HostText(result) + PatternText(result.memory) +
+         LinkText(result.collectives, gpus) + "measured: >-\n  " + result.machine.dump() + "\n  " +
+         result.versions.dump() + " " + result.date + "\n" +
+         CollectivesText(result.collectives, gpus) + GroupsText(result.collectives);
+}
+
+}  // namespace dcsim

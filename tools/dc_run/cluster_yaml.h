@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "exec/calibrate/collective_benchmark.h"
+#include "exec/calibrate/host_benchmark.h"
+#include "exec/calibrate/memory_benchmark.h"
+#include "model/ir/document.h"
+
+namespace dcsim {
+
+/// Everything that a calibration measures.
+struct CalibrationResult {
+  exec::HostSample host;
+  std::vector<exec::MemorySample> memory;
+  std::vector<exec::CollectiveSample> collectives;
+  Json machine;
+  Json versions;
+  std::string date;
+};
+
+/// A cluster file (dc-cluster/1) with measured tables, host calls and memory patterns; the link for
+/// other sizes and ranks is fitted to the tables: its latency is the smallest time, its bandwidth
+/// that of the largest all-gather.
+std::string PrintClusterYaml(const CalibrationResult& result,
+                             int gpus,
+                             const std::string& gpu_file,
+                             const std::string& command);
+
+}  // namespace dcsim

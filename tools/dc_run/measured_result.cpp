@@ -1,0 +1,114 @@
+#include "tools/dc_run/measured_result.h"
+
+#include <algorithm>
+
+#include "model/ir/plan_reader.h"
+
+namespace dcsim {
+namespace {
+
+std::vector<Duration> SlowestRank(const std::vector<exec::RankMeasurement>& ranks) {
+  std::vector<Duration> times = ranks.front().step_times;
+  for (const exec::RankMeasurement& rank : ranks) {
+    for (std::size_t i = 0; i < times.size(); ++i) {
+      times[i] = std::max(times[i], rank.step_times[i]);
+    }
+  }
+  return times;
+}
+
+Duration Median(std::vector<Duration> times) {
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  return *middle;
+}
+
+template <typename Field>
+Duration MeanOf(const std::vector<exec::RankMeasurement>& ranks, Field field) {
+  std::int64_t sum = 0;
+  for (const exec::RankMeasurement& rank : ranks) {
+    sum += (rank.*field).ns();
+  }
+  return Duration::FromNs(sum / static_cast<std::int64_t>(ranks.size()));
+}
+
+void AddMemory(const std::vector<exec::RankMeasurement>& ranks, Result& result) {
+  for (const exec::RankMeasurement& rank : ranks) {
+    result.peak_allocated = std::max(result.peak_allocated, rank.peak_allocated);
+    result.peak_active = std::max(result.peak_active, rank.peak_active);
+    result.peak_reserved = std::max(result.peak_reserved, rank.peak_reserved);
+    result.allocated_after_step = std::max(result.allocated_after_step, rank.allocated_after_step);
+    result.allocator_retries = std::max(result.allocator_retries, rank.retries);
+  }
+}
+
+/// Calls and bytes as the schedule issued them, busy time as traced, mean over ranks.
+std::vector<CollectiveTotals> Collectives(const Schedule& schedule,
+                                          const std::vector<exec::RankMeasurement>& ranks) {
+  std::vector<CollectiveTotals> all(CollectiveKindNames().size());
+  for (std::size_t i = 0; i < schedule.task_count(); ++i) {
+    const Collective* collective = schedule.FindCollective(TaskId(i));
+    if (collective == nullptr) {
+      continue;
+    }
+    CollectiveTotals& totals = all[static_cast<std::size_t>(collective->kind)];
+    totals.calls += static_cast<std::int64_t>(collective->launches());
+    ++totals.launches;
+    totals.payload += collective->payload();
+    totals.wire += collective->wire();
+  }
+  std::vector<CollectiveTotals> used;
+  for (std::size_t kind = 0; kind < all.size(); ++kind) {
+    all[kind].kind = static_cast<CollectiveKind>(kind);
+    std::int64_t busy = 0;
+    for (const exec::RankMeasurement& rank : ranks) {
+      busy += kind < rank.busy.size() ? rank.busy[kind].busy.ns() : 0;
+    }
+    all[kind].busy = Duration::FromNs(busy / static_cast<std::int64_t>(ranks.size()));
+    if (all[kind].launches > 0) {
+      used.push_back(all[kind]);
+    }
+  }
+  return used;
+}
+
+std::vector<double> MeanLosses(const std::vector<exec::RankMeasurement>& ranks) {
+  std::vector<double> losses = ranks.front().losses;
+  for (std::size_t step = 0; step < losses.size(); ++step) {
+    double sum = 0;
+    for (const exec::RankMeasurement& rank : ranks) {
+      sum += rank.losses[step];
+    }
+    losses[step] = sum / static_cast<double>(ranks.size());
+  }
+  return losses;
+}
+
+}  // namespace
+
+Result MeasuredResult(const Graph& graph,
+                      const ExecutionCase& execution,
+                      const std::vector<exec::RankMeasurement>& ranks) {
+  Result result;
+  result.origin = Origin::kMeasured;
+  MeasurementNotes notes;
+  notes.step_times = SlowestRank(ranks);
+  notes.losses = MeanLosses(ranks);
+  result.step_time = Median(notes.step_times);
+  result.compute = MeanOf(ranks, &exec::RankMeasurement::compute);
+  result.exposed_communication = MeanOf(ranks, &exec::RankMeasurement::exposed_communication);
+  AddMemory(ranks, result);
+  result.collectives = Collectives(execution.schedule, ranks);
+  result.workload = graph.name;
+  result.graph_hash = graph.hash;
+  result.plan = PrintPlan(execution.plan, graph);
+  result.gpus = execution.plan.ranks;
+  result.sources = {1, 0, 0};
+  const double tokens = static_cast<double>(graph.tokens) *
+                        execution.plan.options.gradient_accumulation_steps * execution.plan.ranks;
+  result.tokens_per_second = tokens / result.step_time.seconds();
+  result.measurement = std::move(notes);
+  return result;
+}
+
+}  // namespace dcsim

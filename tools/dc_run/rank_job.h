@@ -1,0 +1,48 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "exec/measure/measure_steps.h"
+#include "model/ir/graph.h"
+#include "model/ir/plan.h"
+#include "model/ir/result.h"
+#include "model/ir/schedule.h"
+#include "model/ir/timeline.h"
+
+namespace dcsim {
+
+/// A schedule to execute, lowered for all ranks.
+struct ExecutionCase {
+  std::string plan_file;
+  Plan plan;
+  Schedule schedule;
+};
+
+/// Where and how long schedules are executed.
+struct ExecutionSettings {
+  int gpus = 1;
+  bool on_cpu = false;  // ranks as threads, CPU tensors
+  std::uint64_t seed = 0;
+  exec::MeasureSettings measure;
+  std::string command;  // for the results
+};
+
+/// What executing one case gave; the timeline is rank 0's.
+struct ExecutionResult {
+  Result result;
+  std::optional<Timeline> timeline;
+};
+
+/// Executes cases one after the other on the same ranks and hands each result, as soon as it is
+/// there, to `done` (on rank 0's process). Ranks are this program's own processes or threads, or
+/// those of a launcher that started it. Returns false when a case ran out of memory; later cases
+/// are then not executed.
+///
+/// Throws SystemError for missing GPUs and failing ranks.
+bool ExecuteCases(const Graph& graph,
+                  const std::vector<ExecutionCase>& cases,
+                  const ExecutionSettings& settings,
+                  const std::function<void(std::size_t, const ExecutionResult&)>& done);
+
+}  // namespace dcsim
