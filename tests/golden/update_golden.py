@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+"""Writes the expectations of the golden tests anew, by running each case's command.
+
+    tests/golden/update_golden.py BIN [CASE...]
+
+BIN is the folder of the built programs (build/dev/bin); without a CASE all are written. A change
+that this makes is a changed answer of the program: read the diff, and say in the commit why it is
+right. Files of a case, of which empty ones are left out:
+
+    cmd      run by sh in the source folder, with BIN first in PATH, $CASE the case's folder and
+             $OUT an empty folder
+    stdout, stderr   what it printed, the name of $OUT taken out
+    exit     its exit code
+    files    names of what it left in $OUT
+"""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+GOLDEN = pathlib.Path(__file__).resolve().parent
+SOURCE = GOLDEN.parent.parent
+
+
+def run_case(case: pathlib.Path, programs: pathlib.Path) -> dict[str, str]:
+    with tempfile.TemporaryDirectory(prefix="dcsim-") as out:
+        environment = dict(os.environ, LC_ALL="C", OUT=out, CASE=str(case.relative_to(SOURCE)),
+                           PATH=f"{programs}:{os.environ['PATH']}")
+        done = subprocess.run(["sh", str(case / "cmd")], cwd=SOURCE, env=environment,
+                              capture_output=True, text=True, check=False)
+        return {
+            "stdout": done.stdout.replace(out, "$OUT"),
+            "stderr": done.stderr.replace(out, "$OUT"),
+            "exit": f"{done.returncode}\n",
+            "files": "".join(f"{name}\n" for name in sorted(os.listdir(out))),
+        }
+
+
+def write_case(case: pathlib.Path, programs: pathlib.Path) -> None:
+    for name, text in run_case(case, programs).items():
+        path = case / name
+        if text:
+            path.write_text(text)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def main() -> int:
+    if len(sys.argv) < 2:
+        print(__doc__, file=sys.stderr)
+        return 2
+    programs = pathlib.Path(sys.argv[1]).resolve()
+    names = sys.argv[2:] or sorted(path.parent.name for path in GOLDEN.glob("*/cmd"))
+    for name in names:
+        if not (GOLDEN / name / "cmd").is_file():
+            print(f"update_golden.py: no case {name}", file=sys.stderr)
+            return 2
+        write_case(GOLDEN / name, programs)
+        print(name)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,188 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/model/cost/cluster_document.h"
+#include "tests/support/error_text.h"
+#include "tests/support/row_name.h"
+#include "tools/common/load.h"
+
+namespace dcsim {
+namespace {
+
+TEST(ClusterReaderTest, MachinesAreRead) {
+  const Cluster cluster = TestCluster();
+  EXPECT_EQ(cluster.name, "test");
+  EXPECT_EQ(cluster.nodes, 2);
+  EXPECT_EQ(cluster.gpus_per_node, 4);
+  EXPECT_EQ(cluster.gpus(), 8);
+}
+
+TEST(ClusterReaderTest, GpuIsRead) {
+  const GpuSpec gpu = TestCluster().gpu;
+  EXPECT_EQ(gpu.memory, Bytes::GiB(80));
+  EXPECT_EQ(gpu.outside_allocator, Bytes::GiB(1));
+  EXPECT_EQ(gpu.memory_bandwidth, BytesPerSecond(2'000'000'000'000));
+  EXPECT_EQ(gpu.multiprocessors, 100);
+  EXPECT_EQ(gpu.matmul_efficiency, 0.5);
+  EXPECT_EQ(gpu.attention_efficiency, 0.25);
+  EXPECT_EQ(gpu.attention_backward_efficiency, 0.125);
+  EXPECT_EQ(gpu.bandwidth_efficiency, 0.5);
+  EXPECT_EQ(gpu.shortest_kernel, Duration::FromUs(2));
+  EXPECT_THAT(gpu.workspaces, testing::ElementsAre(Bytes::MiB(32), Bytes::MiB(8)));
+}
+
+TEST(ClusterReaderTest, MatmulPeaksAreByDType) {
+  const GpuSpec gpu = TestCluster().gpu;
+  EXPECT_EQ(gpu.MatmulFlops(DType::kBFloat16), 1e15);
+  EXPECT_EQ(gpu.MatmulFlops(DType::kFloat32), 1e14);
+  EXPECT_EQ(gpu.MatmulFlops(DType::kFloat64), 0);
+}
+
+TEST(ClusterReaderTest, HostCostsAreRead) {
+  const HostCosts host = TestCluster().host;
+  EXPECT_EQ(host.view, Duration::FromUs(1));
+  EXPECT_EQ(host.launch, Duration::FromUs(5));
+  EXPECT_EQ(host.collective, Duration::FromUs(8));
+  EXPECT_EQ(host.event, Duration::FromNs(500));
+  EXPECT_EQ(host.synchronize, Duration::FromUs(10));
+  EXPECT_EQ(host.segment, Duration::FromUs(200));
+}
+
+TEST(ClusterReaderTest, LinksAreRead) {
+  const Cluster cluster = TestCluster();
+  EXPECT_EQ(cluster.intra_node.bus_bandwidth, BytesPerSecond(400'000'000'000));
+  EXPECT_EQ(cluster.intra_node.latency, Duration::FromUs(6));
+  EXPECT_EQ(cluster.intra_node.hop_latency, Duration::FromUs(1));
+  ASSERT_TRUE(cluster.inter_node);
+  EXPECT_EQ(cluster.inter_node->latency, Duration::FromUs(10));
+}
+
+TEST(ClusterReaderTest, TablesAreRead) {
+  const auto tables = TestCluster().collectives;
+  ASSERT_EQ(tables.size(), 2U);
+  EXPECT_EQ(tables[0].kind, CollectiveKind::kAllGather);
+  EXPECT_EQ(tables[0].ranks, 4);
+  ASSERT_EQ(tables[0].points.size(), 3U);
+  EXPECT_EQ(tables[0].points[1].payload, Bytes(3'000'000));
+  EXPECT_EQ(tables[0].points[1].time, Duration::FromUs(40));
+  EXPECT_EQ(tables[1].engine, Engine::kNccl) << "the default";
+}
+
+TEST(ClusterReaderTest, DocumentIsKeptWhole) {
+  EXPECT_EQ(TestCluster().document, ClusterDocument());
+}
+
+TEST(ClusterReaderTest, OneNodeNeedsNoLinkBetweenNodes) {
+  Json document = ClusterDocument();
+  document["nodes"] = 1;
+  document.erase("inter_node");
+  EXPECT_FALSE(ReadCluster(document, PointerLocator("c")).inter_node);
+}
+
+struct Break {
+  const char* name;
+  void (*change)(Json& document);
+  const char* message;
+};
+
+class ClusterFaultTest : public testing::TestWithParam<Break> {};
+
+TEST_P(ClusterFaultTest, IsReported) {
+  Json document = ClusterDocument();
+  GetParam().change(document);
+  EXPECT_EQ(ErrorText([&] { ReadCluster(document, PointerLocator("c")); }), GetParam().message);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Machines,
+    ClusterFaultTest,
+    testing::Values(
+        Break{"Format", [](Json& d) { d["format"] = "dc-gpu/1"; },
+              "c: /format: expected a document with \"format\": \"dc-cluster/1\", found "
+              "\"dc-gpu/1\""},
+        Break{"NoName", [](Json& d) { d.erase("name"); }, "c: key 'name' is missing"},
+        Break{"NoNodes", [](Json& d) { d["nodes"] = 0; },
+              "c: /nodes: expected a count from 1 to 1000000"},
+        Break{"TooManyGpus", [](Json& d) { d["gpus_per_node"] = 1000001; },
+              "c: /gpus_per_node: expected a count from 1 to 1000000"},
+        Break{"NodesWithoutLink", [](Json& d) { d.erase("inter_node"); },
+              "c: key 'inter_node' is missing; a cluster of several nodes needs it"},
+        Break{"StoppedLink", [](Json& d) { d["intra_node"]["bus_bandwidth"] = "0 GB/s"; },
+              "c: /intra_node/bus_bandwidth: expected more than 0"},
+        Break{"LatencyWithoutUnit", [](Json& d) { d["inter_node"]["latency"] = 10; },
+              "c: /inter_node/latency: expected a time with a unit such as \"4.9 us\", found 10"},
+        Break{"NoMeasured", [](Json& d) { d.erase("measured"); }, "c: key 'measured' is missing"},
+        Break{"UnknownKey", [](Json& d) { d["intranode"] = 1; },
+              "c: /intranode: unknown key 'intranode', did you mean 'intra_node'?"},
+        Break{"HostKey", [](Json& d) { d["host"].erase("segment"); },
+              "c: /host: key 'segment' is missing"},
+        Break{"UnknownHostKey", [](Json& d) { d["host"]["lunch"] = "1 us"; },
+              "c: /host/lunch: unknown key 'lunch', did you mean 'launch'?"}),
+    RowName());
+
+INSTANTIATE_TEST_SUITE_P(
+    Gpu,
+    ClusterFaultTest,
+    testing::Values(
+        Break{"Format", [](Json& d) { d["gpu"]["format"] = "dc-gpu/2"; },
+              "c: /gpu/format: expected \"dc-gpu/1\""},
+        Break{"Path", [](Json& d) { d["gpu"] = "../gpus/h200.yaml"; },
+              "c: /gpu: expected an object with keys, found \"../gpus/h200.yaml\""},
+        Break{"NoMemory", [](Json& d) { d["gpu"]["memory"] = "0 B"; },
+              "c: /gpu/memory: expected more than 0"},
+        Break{"NoBandwidth", [](Json& d) { d["gpu"]["memory_bandwidth"] = "0 GB/s"; },
+              "c: /gpu/memory_bandwidth: expected more than 0"},
+        Break{"NoMultiprocessors", [](Json& d) { d["gpu"]["multiprocessors"] = 0; },
+              "c: /gpu/multiprocessors: expected a count from 1 to 1000000"},
+        Break{"NoEfficiency", [](Json& d) { d["gpu"]["matmul_efficiency"] = 0; },
+              "c: /gpu/matmul_efficiency: expected a share above 0 and up to 1"},
+        Break{"EfficiencyAboveOne", [](Json& d) { d["gpu"]["bandwidth_efficiency"] = 1.01; },
+              "c: /gpu/bandwidth_efficiency: expected a share above 0 and up to 1"},
+        Break{"UnknownDType", [](Json& d) { d["gpu"]["matmul"]["bf16"] = "1 TFLOP/s"; },
+              "c: /gpu/matmul/bf16: unknown key 'bf16'"},
+        Break{"NoPeak", [](Json& d) { d["gpu"]["matmul"]["float32"] = "0 TFLOP/s"; },
+              "c: /gpu/matmul/float32: expected more than 0"},
+        Break{"WorkspaceNumber", [](Json& d) { d["gpu"]["workspaces"][1] = 8; },
+              "c: /gpu/workspaces/1: expected bytes with a unit such as \"80 GiB\", found 8"},
+        Break{"NoSource", [](Json& d) { d["gpu"].erase("source"); },
+              "c: /gpu: key 'source' is missing"}),
+    RowName());
+
+INSTANTIATE_TEST_SUITE_P(
+    Tables,
+    ClusterFaultTest,
+    testing::Values(
+        Break{"UnknownKind", [](Json& d) { d["collectives"][0]["kind"] = "allgather"; },
+              "c: /collectives/0/kind: expected all_gather, reduce_scatter or all_reduce, found "
+              "'allgather', did you mean 'all_gather'?"},
+        Break{"NoKind", [](Json& d) { d["collectives"][0].erase("kind"); },
+              "c: /collectives/0: key 'kind' is missing"},
+        Break{"UnknownEngine", [](Json& d) { d["collectives"][0]["engine"] = "mpi"; },
+              "c: /collectives/0/engine: expected nccl or copy_engine, found 'mpi'"},
+        Break{"NoRanks", [](Json& d) { d["collectives"][0]["ranks"] = 0; },
+              "c: /collectives/0/ranks: expected a count from 1 to 1000000"},
+        Break{"NoPoints", [](Json& d) { d["collectives"][0]["points"] = Json::array(); },
+              "c: /collectives/0/points: expected at least one pair"},
+        Break{"NoPair", [](Json& d) { d["collectives"][0]["points"][0].push_back("1 us"); },
+              "c: /collectives/0/points/0: expected a pair such as [16 MiB, 55.3 us]"},
+        Break{"SizeWithoutUnit", [](Json& d) { d["collectives"][0]["points"][0][0] = 1; },
+              "c: /collectives/0/points/0/0: expected bytes with a unit such as \"80 GiB\", found "
+              "1"},
+        Break{"SizesDescend", [](Json& d) { d["collectives"][0]["points"][1][0] = "1 MB"; },
+              "c: /collectives/0/points/1: sizes must ascend"},
+        Break{"SecondTable", [](Json& d) { d["collectives"][1]["kind"] = "all_gather"; },
+              "c: /collectives/1: a second table of this kind, engine and number of ranks"}),
+    RowName());
+
+class ConfigClusterTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(ConfigClusterTest, IsRead) {
+  const Cluster cluster =
+      LoadCluster(std::string(DCSIM_SOURCE_DIR "/configs/clusters/") + GetParam() + ".yaml");
+  EXPECT_EQ(cluster.name, GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(Committed, ConfigClusterTest, testing::Values("h200-4", "h200-8"));
+
+}  // namespace
+}  // namespace dcsim

@@ -1,0 +1,116 @@
+#include "model/cost/collective_cost.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/model/cost/cluster_document.h"
+#include "tests/support/row_name.h"
+
+namespace dcsim {
+namespace {
+
+struct Case {
+  const char* name;
+  CollectiveKind kind;
+  std::int64_t payload_bytes;
+  int ranks;
+  std::int64_t ns;
+  Source source;
+};
+
+class CollectiveTimeTest : public testing::TestWithParam<Case> {};
+
+TEST_P(CollectiveTimeTest, IsDerived) {
+  const Case& row = GetParam();
+  const Estimate estimate =
+      CollectiveTime(TestCluster(), row.kind, Engine::kNccl, Bytes(row.payload_bytes), row.ranks);
+  EXPECT_EQ(estimate.time.ns(), row.ns);
+  EXPECT_EQ(estimate.source, row.source);
+}
+
+constexpr auto kGather = CollectiveKind::kAllGather;
+constexpr auto kScatter = CollectiveKind::kReduceScatter;
+constexpr auto kReduce = CollectiveKind::kAllReduce;
+
+// All-gather over 4 ranks: 1 MB 20 us, 3 MB 40 us, 7 MB 60 us.
+//   half-way from 1 to 3 MB          (20 + 40) / 2 = 30 us
+//   a quarter of the way from 3 to 7 40 + (60 - 40) / 4 = 45 us
+//   one byte behind 3 MB             40,000 + 1 * 20,000 / 4e6 = 40,000.005 ns, rounded up
+//   above, 9 MB                      60 + (9 - 7) * (60 - 40) / (7 - 3) = 70 us
+//   below, 0.5 MB                    RingTime at no bytes is 6 + 3 * 1 = 9 us; half-way to 20: 14.5
+//   nothing                          9 us
+// Reduce-scatter has one point, 2 MB 30 us: above it the time grows with the size, 5 MB 75 us.
+INSTANTIATE_TEST_SUITE_P(
+    Table,
+    CollectiveTimeTest,
+    testing::Values(Case{"AtAPoint", kGather, 3'000'000, 4, 40'000, Source::kMeasured},
+                    Case{"AtTheFirst", kGather, 1'000'000, 4, 20'000, Source::kMeasured},
+                    Case{"AtTheLast", kGather, 7'000'000, 4, 60'000, Source::kMeasured},
+                    Case{"HalfWay", kGather, 2'000'000, 4, 30'000, Source::kInterpolated},
+                    Case{"AQuarterOfTheWay", kGather, 4'000'000, 4, 45'000, Source::kInterpolated},
+                    Case{"RoundedUp", kGather, 3'000'001, 4, 40'001, Source::kInterpolated},
+                    Case{"Above", kGather, 9'000'000, 4, 70'000, Source::kEstimated},
+                    Case{"Below", kGather, 500'000, 4, 14'500, Source::kEstimated},
+                    Case{"Nothing", kGather, 0, 4, 9'000, Source::kEstimated},
+                    Case{"AboveTheOnlyPoint", kScatter, 5'000'000, 4, 75'000, Source::kEstimated}),
+    RowName());
+
+// No table: latency + steps * hop + wire / bandwidth.
+//   all-gather, 2 ranks of one node, 4 MB: 6 + 1 * 1 us + (1/2 * 4 MB) / 400 GB/s = 7 + 5 = 12 us
+//   all-reduce, 4 ranks of one node, 4 MB: 6 + 6 * 1 us + (6/4 * 4 MB) / 400 GB/s = 12 + 15 us
+//   all-gather, 8 ranks of two nodes, 4 MB: 10 + 7 * 2 us + (7/8 * 4 MB) / 50 GB/s = 24 + 70 us
+//   the same with 3 bytes: wire 2.625, sent 3 bytes: 24 us + 0.06 ns, rounded up
+INSTANTIATE_TEST_SUITE_P(
+    Ring,
+    CollectiveTimeTest,
+    testing::Values(Case{"TwoRanks", kGather, 4'000'000, 2, 12'000, Source::kEstimated},
+                    Case{"ReduceTakesTwoPasses", kReduce, 4'000'000, 4, 27'000, Source::kEstimated},
+                    Case{"TwoNodes", kGather, 4'000'000, 8, 94'000, Source::kEstimated},
+                    Case{"RoundedUp", kGather, 3, 8, 24'001, Source::kEstimated}),
+    RowName());
+
+// One rank copies on its own GPU: 2 * payload at 1 TB/s, and at least the shortest kernel's 2 us.
+INSTANTIATE_TEST_SUITE_P(
+    OneRank,
+    CollectiveTimeTest,
+    testing::Values(Case{"Copies", kGather, 4'000'000, 1, 8'000, Source::kEstimated},
+                    Case{"TakesAKernel", kReduce, 2, 1, 2'000, Source::kEstimated}),
+    RowName());
+
+TEST(CollectiveTimeTest, TableOfAnotherEngineDoesNotAnswer) {
+  const Estimate estimate =
+      CollectiveTime(TestCluster(), kGather, Engine::kCopyEngine, Bytes(3'000'000), 4);
+  // 6 + 3 * 1 us + (3/4 * 3 MB) / 400 GB/s = 9 + 5.625 us
+  EXPECT_EQ(estimate.time.ns(), 14'625);
+  EXPECT_EQ(estimate.source, Source::kEstimated);
+}
+
+// A slow link inside the nodes holds a ring over both nodes back as well:
+// 10 + 7 * 2 us + (7/8 * 4 MB) / 25 GB/s = 24 + 140 us.
+TEST(RingTimeTest, RingOverNodesTakesTheSlowerLink) {
+  Cluster cluster = TestCluster();
+  cluster.intra_node.bus_bandwidth = BytesPerSecond(25'000'000'000);
+  EXPECT_EQ(RingTime(cluster, kGather, Bytes(4'000'000), 8).ns(), 164'000);
+}
+
+// A table whose last time is below the one before it (noise): no slope, at the larger of the two.
+TEST(CollectiveTimeTest, FallingEndOfATableIsContinuedFlat) {
+  Cluster cluster = TestCluster();
+  cluster.collectives[0].points.back().time = Duration::FromUs(39);
+  EXPECT_EQ(CollectiveTime(cluster, kGather, Engine::kNccl, Bytes(9'000'000), 4).time.ns(), 40'000);
+}
+
+// A first point that took less than the ring's latency: nothing cannot take longer.
+TEST(CollectiveTimeTest, FastFirstPointBoundsWhatIsBelow) {
+  Cluster cluster = TestCluster();
+  cluster.collectives[0].points.front().time = Duration::FromUs(5);
+  EXPECT_EQ(CollectiveTime(cluster, kGather, Engine::kNccl, Bytes(500'000), 4).time.ns(), 5'000);
+}
+
+TEST(SourceNameTest, IsTheResultsKey) {
+  EXPECT_EQ(SourceName(Source::kMeasured), "measured");
+  EXPECT_EQ(SourceName(Source::kInterpolated), "interpolated");
+  EXPECT_EQ(SourceName(Source::kEstimated), "estimated");
+}
+
+}  // namespace
+}  // namespace dcsim

@@ -1,0 +1,182 @@
+#include "model/cost/op_flops.h"
+
+#include <gtest/gtest.h>
+
+#include "model/ir/graph_text.h"
+#include "tests/support/workloads.h"
+
+namespace dcsim {
+namespace {
+
+/// A graph of one op over fresh inputs. `op` is a line of graph text.
+Graph OneOp(const std::string& inputs, const std::string& op) {
+  return ParseGraphText("graph g 1 tokens\n" + inputs + "\nforward\n" + op +
+                        "\nl: float32[] = my::loss(y)\nloss l\n");
+}
+
+// 2 m n k = 2 * 3 * 7 * 5
+TEST(CountFlopsTest, MatrixProductIsTwoPerMultiplyAdd) {
+  const Graph graph =
+      OneOp("input a bfloat16[3,5]\ninput b bfloat16[5,7]", "y: bfloat16[3,7] = aten::mm(a, b)");
+  EXPECT_EQ(CountFlops(graph, OpId(0)), 210);
+  EXPECT_EQ(ClassifyOp(graph, OpId(0)), OpClass::kMatmul);
+}
+
+// The first tensor is the bias, which does not count.
+TEST(CountFlopsTest, AddedBiasOfAddmmIsFree) {
+  const Graph graph = OneOp("input c bfloat16[7]\ninput a bfloat16[3,5]\ninput b bfloat16[5,7]",
+                            "y: bfloat16[3,7] = aten::addmm(c, a, b)");
+  EXPECT_EQ(CountFlops(graph, OpId(0)), 210);
+}
+
+// 2 b m n k = 2 * 4 * 3 * 7 * 5
+TEST(CountFlopsTest, BatchedProductCountsTheBatch) {
+  const Graph graph = OneOp("input a bfloat16[4,3,5]\ninput b bfloat16[4,5,7]",
+                            "y: bfloat16[4,3,7] = aten::bmm(a, b)");
+  EXPECT_EQ(CountFlops(graph, OpId(0)), 840);
+}
+
+TEST(CountFlopsTest, BatchedProductWithAddendCountsTheBatch) {
+  const Graph graph =
+      OneOp("input c bfloat16[4,3,7]\ninput a bfloat16[4,3,5]\ninput b bfloat16[4,5,7]",
+            "y: bfloat16[4,3,7] = aten::baddbmm(c, a, b)");
+  EXPECT_EQ(CountFlops(graph, OpId(0)), 840);
+}
+
+TEST(CountFlopsTest, OtherOpsCountNothing) {
+  const Graph graph = OneOp("input a bfloat16[3,5]", "y: bfloat16[3,5] = aten::add.Tensor(a, a)");
+  EXPECT_EQ(CountFlops(graph, OpId(0)), 0);
+  EXPECT_EQ(ClassifyOp(graph, OpId(0)), OpClass::kStreaming);
+}
+
+/// Fused attention of `queries` by 8 keys, 2 batches, 3 heads, head_dim 16, with the schema that
+/// torch 2.11 prints, cut behind is_causal.
+Graph Attention(std::int64_t queries, bool causal) {
+  const std::string q = std::to_string(queries);
+  Graph graph =
+      OneOp("input q bfloat16[2,3," + q + ",16]\ninput k bfloat16[2,3,8,16]",
+            "y: bfloat16[2,3," + q + ",16] = aten::_scaled_dot_product_flash_attention(q, k, k)");
+  Op& op = graph.ops[0];
+  graph.schemas[op.schema] =
+      "aten::_scaled_dot_product_flash_attention(Tensor query, Tensor key, Tensor value, float "
+      "dropout_p=0., bool is_causal=False) -> Tensor";
+  op.arguments.emplace_back(0.0);
+  op.arguments.emplace_back(causal);
+  return graph;
+}
+
+// Two products of 2 * (2 * 3) * 8 * 8 * 16 each: 4 * 6144 = 24,576.
+TEST(CountFlopsTest, AttentionIsTwoProducts) {
+  EXPECT_EQ(CountFlops(Attention(8, false), OpId(0)), 24'576);
+  EXPECT_EQ(ClassifyOp(Attention(8, false), OpId(0)), OpClass::kAttention);
+}
+
+TEST(CountFlopsTest, CausalAttentionIsHalfOfIt) {
+  EXPECT_EQ(CountFlops(Attention(8, true), OpId(0)), 12'288);
+}
+
+// One query looks at all 8 keys: 4 * 6 * 1 * 8 * 16.
+TEST(CountFlopsTest, CausalMaskOfOneQueryHidesNothing) {
+  EXPECT_EQ(CountFlops(Attention(1, true), OpId(0)), 3'072);
+}
+
+/// The backward of the above for 8 queries: the output's gradient comes first.
+Graph AttentionBackward(bool causal) {
+  Graph graph =
+      OneOp("input dy bfloat16[2,3,8,16]\ninput q bfloat16[2,3,8,16]\ninput k bfloat16[2,3,8,16]",
+            "y: bfloat16[2,3,8,16], dk: bfloat16[2,3,8,16], dv: bfloat16[2,3,8,16] = "
+            "aten::_scaled_dot_product_flash_attention_backward(dy, q, k, k)");
+  Op& op = graph.ops[0];
+  graph.schemas[op.schema] =
+      "aten::_scaled_dot_product_flash_attention_backward(Tensor grad_out, Tensor query, Tensor "
+      "key, Tensor value, bool is_causal) -> (Tensor grad_query, Tensor grad_key, Tensor "
+      "grad_value)";
+  op.arguments.emplace_back(causal);
+  return graph;
+}
+
+// Five products where the forward has two: 5 * 12,288.
+TEST(CountFlopsTest, AttentionBackwardIsFiveProducts) {
+  EXPECT_EQ(CountFlops(AttentionBackward(false), OpId(0)), 61'440);
+  EXPECT_EQ(ClassifyOp(AttentionBackward(false), OpId(0)), OpClass::kAttentionBackward);
+}
+
+TEST(CountFlopsTest, CausalAttentionBackwardIsHalfOfIt) {
+  EXPECT_EQ(CountFlops(AttentionBackward(true), OpId(0)), 30'720);
+}
+
+// 3*5 + 5*7 + 3*7 elements of 2 bytes.
+TEST(CountBytesTest, TensorsAreMovedOnceEach) {
+  const Graph graph =
+      OneOp("input a bfloat16[3,5]\ninput b bfloat16[5,7]", "y: bfloat16[3,7] = aten::mm(a, b)");
+  EXPECT_EQ(CountBytes(graph, OpId(0)), Bytes(142));
+}
+
+// Indices 4 * 8 B, rows read and written 4 * 16 * 2 B each; the table of 1000 rows stays.
+TEST(CountBytesTest, EmbeddingReadsTheRowsLookedUp) {
+  const Graph graph = OneOp("param w bfloat16[1000,16]\ninput ids int64[4]",
+                            "y: bfloat16[4,16] = aten::embedding(w, ids)");
+  EXPECT_EQ(CountBytes(graph, OpId(0)), Bytes(32 + 128 + 128));
+}
+
+// A scalar of 4 bytes, expanded to 6 elements, is read once; the sum writes 24 bytes.
+TEST(CountBytesTest, ExpandedTensorHasNoMoreThanItsStorage) {
+  Graph graph = OneOp("input s float32[1]",
+                      "e: float32[1] views s = aten::expand(s)\n"
+                      "y: float32[6] = aten::clone(e)");
+  for (Value& value : graph.values) {
+    if (value.name == "e") {
+      value.shape = {6};
+      value.strides = {0};
+    }
+  }
+  EXPECT_EQ(CountBytes(graph, OpId(1)), Bytes(4 + 24));
+}
+
+TEST(CountBytesTest, UnusedReturnsAreNotWritten) {
+  const Graph graph = OneOp("input a float32[4]", "y: float32[4], _ = aten::native_dropout(a)");
+  EXPECT_EQ(CountBytes(graph, OpId(0)), Bytes(16 + 16));
+}
+
+TEST(CountModelFlopsTest, RecomputedOpsDoNotCount) {
+  const Graph graph = ParseGraphText(R"(
+graph g 1 tokens
+input a float32[3,5]
+input b float32[5,7]
+forward
+  y: float32[3,7] = aten::mm(a, b)
+  l: float32[] = my::loss(y)
+  loss l
+backward
+  z: float32[3,7] = aten::mm(a, b) recompute
+)");
+  EXPECT_EQ(CountModelFlops(graph), 210);
+}
+
+// Eight layers y = x W^T, x [2048, 4096], W [4096, 4096]. A product takes 2 * 2048 * 4096^2. Each
+// layer has three (y, the gradients of W and of x), except the first, whose input needs no
+// gradient: 8 * 3 - 1 = 23.
+TEST(CountModelFlopsTest, MlpHasTwentyThreeProducts) {
+  constexpr std::int64_t kProduct = std::int64_t{2} * 2048 * 4096 * 4096;
+  EXPECT_EQ(CountModelFlops(WorkloadGraph("mlp-8x4096")), 23 * kProduct);
+}
+
+// Forward of Llama-3-8B on 512 tokens: 2 flops a weight of each product and token, attention
+// halved by causality. Weights of a layer's products: q, o 4096^2; k, v 1024 * 4096; gate, up, down
+// 14336 * 4096; 32 layers; head 128256 * 4096. Attention of a layer, 32 heads of 128:
+// 4 * 32 * 512 * 512 * 128 / 2. The backward has two products for each one, and 2.5 times the
+// attention. The graph has besides, forward only, rotary frequencies: [64, 1] x [1, 512], 2 *
+// 32768.
+TEST(CountModelFlopsTest, LlamaIsThreeTimesItsForwardProducts) {
+  constexpr std::int64_t kTokens = 512;
+  constexpr std::int64_t kLayer = 2 * (4096 * 4096 + 1024 * 4096) + 3 * 14336 * 4096;
+  constexpr std::int64_t kWeights = 32 * kLayer + std::int64_t{128256} * 4096;
+  constexpr std::int64_t kAttention = std::int64_t{4} * 32 * kTokens * kTokens * 128 / 2;
+  constexpr std::int64_t kRotary = 2 * 64 * kTokens;
+  const std::int64_t expected =
+      3 * 2 * kTokens * kWeights + 32 * (kAttention + kAttention / 2 * 5) + kRotary;
+  EXPECT_EQ(CountModelFlops(WorkloadGraph("llama-3-8b")), expected);
+}
+
+}  // namespace
+}  // namespace dcsim

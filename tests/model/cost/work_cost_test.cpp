@@ -1,0 +1,216 @@
+#include "model/cost/work_cost.h"
+
+#include <gtest/gtest.h>
+
+#include "model/ir/graph_text.h"
+#include "tests/model/cost/cluster_document.h"
+#include "tests/support/error_text.h"
+
+namespace dcsim {
+namespace {
+
+// The GPU of TestCluster: products 500 TFLOP/s in bfloat16 and 50 in float32, streaming 1 TB/s
+// (1 B/ps), no kernel below 2 us. Host: view 1, launch 5, NCCL call 8, event 0.5 us.
+
+/// Op 0 is a view, op 1 the line `op`, op 2 the loss.
+Graph Sample(const std::string& inputs, const std::string& op) {
+  return ParseGraphText("graph g 1 tokens\n" + inputs +
+                        "\ninput x float32[2]\nforward\nv: float32[2] views x = aten::t(x)\n" + op +
+                        "\nl: float32[] = my::loss(y)\nloss l\n");
+}
+
+Graph LargeProduct(const std::string& dtype) {
+  return Sample("input a " + dtype + "[1000,2000]\ninput b " + dtype + "[2000,5000]",
+                "y: " + dtype + "[1000,5000] = aten::mm(a, b)");
+}
+
+// 2 * 1000 * 2000 * 5000 = 2e10 FLOP at 5e14 a second: 40 us. Its 34 MB take 34 us.
+TEST(RooflineTest, LargeProductTakesItsFlops) {
+  EXPECT_EQ(RooflineTime(LargeProduct("bfloat16"), OpId(1), TestCluster().gpu).ns(), 40'000);
+}
+
+// The same in float32, at 5e13 a second: 400 us.
+TEST(RooflineTest, PeakIsThatOfTheDType) {
+  EXPECT_EQ(RooflineTime(LargeProduct("float32"), OpId(1), TestCluster().gpu).ns(), 400'000);
+}
+
+// [1, 4000] x [4000, 4000]: 32 MFLOP take 0.064 us, its 32,016,000 bytes 32.016 us.
+TEST(RooflineTest, ThinProductTakesItsBytes) {
+  const Graph graph = Sample("input a bfloat16[1,4000]\ninput b bfloat16[4000,4000]",
+                             "y: bfloat16[1,4000] = aten::mm(a, b)");
+  EXPECT_EQ(RooflineTime(graph, OpId(1), TestCluster().gpu).ns(), 32'016);
+}
+
+// 3 * 1e6 elements of 4 bytes: 12 us.
+TEST(RooflineTest, OtherOpsTakeTheirBytes) {
+  const Graph graph = Sample("input a float32[1000000]", "y: float32[2000000] = aten::cat(a)");
+  EXPECT_EQ(RooflineTime(graph, OpId(1), TestCluster().gpu).ns(), 12'000);
+}
+
+// 3,000,001 bytes at 1000 a nanosecond.
+TEST(RooflineTest, IsRoundedUp) {
+  const Graph graph = Sample("input a uint8[3000000]", "y: uint8[1] = my::op(a)");
+  EXPECT_EQ(RooflineTime(graph, OpId(1), TestCluster().gpu).ns(), 3'001);
+}
+
+TEST(RooflineTest, NoKernelIsShorterThanTheShortest) {
+  const Graph graph = Sample("input a float32[1]", "y: float32[1] = my::op(a)");
+  EXPECT_EQ(RooflineTime(graph, OpId(1), TestCluster().gpu).ns(), 2'000);
+}
+
+// [1, 8, 1000, 100] by itself, not causal: 4 * 8 * 1000 * 1000 * 100 = 3.2e9 FLOP. At a quarter of
+// 1e15 a second 12.8 us; 4 tensors of 1.6 MB take 6.4 us.
+TEST(RooflineTest, AttentionHasItsOwnEfficiency) {
+  const Graph graph =
+      Sample("input q bfloat16[1,8,1000,100]\ninput k bfloat16[1,8,1000,100]",
+             "y: bfloat16[1,8,1000,100] = aten::_scaled_dot_product_flash_attention(q, k, k)");
+  EXPECT_EQ(RooflineTime(graph, OpId(1), TestCluster().gpu).ns(), 12'800);
+}
+
+// 2.5 times the work at half of the efficiency: 12.8 * 2.5 * 2 us.
+TEST(RooflineTest, AttentionBackwardHasItsOwnEfficiency) {
+  const Graph graph = Sample(
+      "input dy bfloat16[1,8,1000,100]\ninput q bfloat16[1,8,1000,100]",
+      "y: bfloat16[1,8,1000,100] = aten::_scaled_dot_product_flash_attention_backward(dy, q, q, "
+      "q)");
+  EXPECT_EQ(RooflineTime(graph, OpId(1), TestCluster().gpu).ns(), 64'000);
+}
+
+TEST(RooflineTest, DTypeThatTheGpuDoesNotMultiplyIsAnError) {
+  const Graph graph = LargeProduct("float64");
+  EXPECT_EQ(ErrorText([&] { RooflineTime(graph, OpId(1), TestCluster().gpu); }),
+            "gpu GPU: matmul: no rate for float64, which aten::mm needs");
+}
+
+/// The cost of one work over op 1 of LargeProduct's graph.
+WorkCost CostOf(const Work& work, const Profile* profile = nullptr) {
+  ScheduleBuilder builder(4, ScheduleOptions());
+  Collective collective;
+  collective.ranks = 4;
+  collective.calls = {{ParamId(0), 500'000, 0}, {ParamId(1), 1'000'000, 0}};
+  builder.AddCollective(collective);
+  collective.one_launch = true;
+  builder.AddCollective(collective);
+  TaskDraft draft;
+  draft.work = work;
+  builder.Add(draft);
+  const Schedule schedule = std::move(builder).Build();
+  return EstimateWorks(schedule, LargeProduct("bfloat16"), profile, TestCluster()).at(0);
+}
+
+Work OpWork(std::uint32_t op) {
+  Work work;
+  work.kind = Work::Kind::kOp;
+  work.subject = op;
+  return work;
+}
+
+TEST(WorkCostTest, OpWithoutProfileIsEstimated) {
+  const WorkCost cost = CostOf(OpWork(1));
+  EXPECT_EQ(cost.device.ns(), 40'000);
+  EXPECT_EQ(cost.host.ns(), 5'000);
+  EXPECT_EQ(cost.source, Source::kEstimated);
+}
+
+TEST(WorkCostTest, OpWithAProfileIsMeasured) {
+  Profile profile;
+  OpProfile entry;
+  entry.op = OpId(1);
+  entry.device_time = Duration::FromNs(33'333);
+  entry.host_time = Duration::FromNs(6'666);
+  profile.ops.push_back(entry);
+  const WorkCost cost = CostOf(OpWork(1), &profile);
+  EXPECT_EQ(cost.device.ns(), 33'333);
+  EXPECT_EQ(cost.host.ns(), 6'666);
+  EXPECT_EQ(cost.source, Source::kMeasured);
+}
+
+// 33,333 ns, and 700 ns between each of three kernels and the next.
+TEST(WorkCostTest, KernelsOfAMeasuredOpHaveAGapEach) {
+  Profile profile;
+  profile.kernel_gap = Duration::FromNs(700);
+  OpProfile entry;
+  entry.op = OpId(1);
+  entry.device_time = Duration::FromNs(33'333);
+  entry.kernels = {0, 0, 1};
+  profile.ops.push_back(entry);
+  EXPECT_EQ(CostOf(OpWork(1), &profile).device.ns(), 35'433);
+}
+
+TEST(WorkCostTest, OpThatAProfileLacksIsEstimated) {
+  const Profile profile;
+  EXPECT_EQ(CostOf(OpWork(1), &profile).source, Source::kEstimated);
+}
+
+TEST(WorkCostTest, ViewCostsHostTimeOnly) {
+  const WorkCost cost = CostOf(OpWork(0));
+  EXPECT_EQ(cost.device.ns(), 0);
+  EXPECT_EQ(cost.host.ns(), 1'000);
+}
+
+// 1.5e6 elements of bfloat16 are 3 MB, a point of the table: 40 us. Two calls of 8 us.
+TEST(WorkCostTest, GroupOfCollectivesTakesItsSummedPayload) {
+  Work work;
+  work.kind = Work::Kind::kCollective;
+  const WorkCost cost = CostOf(work);
+  EXPECT_EQ(cost.device.ns(), 40'000);
+  EXPECT_EQ(cost.host.ns(), 16'000);
+  EXPECT_EQ(cost.source, Source::kMeasured);
+}
+
+TEST(WorkCostTest, OneLaunchIsOneCallOfTheHost) {
+  Work work;
+  work.kind = Work::Kind::kCollective;
+  work.subject = 1;
+  EXPECT_EQ(CostOf(work).host.ns(), 8'000);
+}
+
+// 9 MB at 1 TB/s: 9 us, more than 3 kernels of 2 us. Three launches of 5 us.
+TEST(WorkCostTest, MemoryWorkTakesTheBytesItMoves) {
+  Work work;
+  work.kind = Work::Kind::kMemory;
+  work.moved = Bytes(9'000'000);
+  work.launches = 3;
+  const WorkCost cost = CostOf(work);
+  EXPECT_EQ(cost.device.ns(), 9'000);
+  EXPECT_EQ(cost.host.ns(), 15'000);
+  EXPECT_EQ(cost.source, Source::kEstimated);
+}
+
+TEST(WorkCostTest, MemoryWorkTakesAtLeastItsKernels) {
+  Work work;
+  work.kind = Work::Kind::kMemory;
+  work.moved = Bytes(1);
+  work.launches = 3;
+  EXPECT_EQ(CostOf(work).device.ns(), 6'000);
+}
+
+// Four events of 0.5 us on top of a launch.
+TEST(WorkCostTest, EventsAddHostTime) {
+  Work work = OpWork(1);
+  work.events = 4;
+  EXPECT_EQ(CostOf(work).host.ns(), 7'000);
+}
+
+TEST(WorkCostTest, NoWorkCostsNothing) {
+  EXPECT_EQ(CostOf(Work()).device.ns(), 0);
+  EXPECT_EQ(CostOf(Work()).host.ns(), 0);
+}
+
+TEST(WorkCostTest, CostsAreByWork) {
+  ScheduleBuilder builder(4, ScheduleOptions());
+  TaskDraft draft;
+  draft.work = OpWork(1);
+  builder.Add(draft);
+  builder.Add(draft);
+  draft.work = OpWork(0);
+  builder.Add(draft);
+  const auto costs =
+      EstimateWorks(std::move(builder).Build(), LargeProduct("bfloat16"), nullptr, TestCluster());
+  ASSERT_EQ(costs.size(), 2U);
+  EXPECT_EQ(costs[0].device.ns(), 40'000);
+  EXPECT_EQ(costs[1].host.ns(), 1'000);
+}
+
+}  // namespace
+}  // namespace dcsim

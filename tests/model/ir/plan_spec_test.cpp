@@ -1,0 +1,217 @@
+#include <gtest/gtest.h>
+
+#include "model/ir/plan_reader.h"
+#include "tests/support/error_text.h"
+#include "tests/support/row_name.h"
+
+namespace dcsim {
+namespace {
+
+const char kSmallest[] = R"({"format": "dc-plan-spec/1", "policy": "plain-1", "stage": 2})";
+
+PlanSpec Read(const Json& document) {
+  return ReadPlanSpec(document, PointerLocator("p"));
+}
+
+/// A spec with no field at its default.
+PlanSpec UnusualSpec() {
+  PlanSpec spec;
+  spec.policy = "plain-2";
+  spec.options.stage = 1;
+  spec.options.gradient_accumulation_steps = 65535;
+  spec.options.reduce_bucket = 123'456'789;
+  spec.options.double_buffer = false;
+  spec.options.reduce_collective = ReduceCollective::kReduceScatter;
+  spec.options.flush_collectives = FlushCollectives::kOnePerBucket;
+  spec.options.communicators = 2;
+  spec.options.release = ReleaseMode::kRecordStream;
+  spec.options.gradient_clipping = 0.1;
+  spec.options.optimizer = OptimizerKernels::kForLoop;
+  spec.options.allocator = AllocatorMode::kExpandableSegments;
+  spec.gather_ahead = 1'000'000;
+  spec.keep_gathered.patterns = {"*.norm.weight", "lm_head.*"};
+  return spec;
+}
+
+TEST(PlanSpecTest, MissingKeysHaveTheDocumentedDefaults) {
+  PlanSpec expected;
+  expected.policy = "plain-1";
+  expected.options.stage = 2;
+  expected.options.gradient_accumulation_steps = 1;
+  expected.options.reduce_bucket = 500'000'000;
+  expected.options.double_buffer = true;
+  expected.options.reduce_collective = ReduceCollective::kAllReduce;
+  expected.options.flush_collectives = FlushCollectives::kPerParameter;
+  expected.options.communicators = 1;
+  expected.options.release = ReleaseMode::kEventOrdered;
+  expected.options.gradient_clipping = std::nullopt;
+  expected.options.optimizer = OptimizerKernels::kFused;
+  expected.options.allocator = AllocatorMode::kDefault;
+  expected.gather_ahead = 0;
+  expected.keep_gathered = {};
+  EXPECT_EQ(Read(Json::parse(kSmallest)), expected);
+}
+
+TEST(PlanSpecTest, PrintedSpecIsReadBack) {
+  EXPECT_EQ(Read(PrintPlanSpec(UnusualSpec())), UnusualSpec());
+  EXPECT_EQ(Read(PrintPlanSpec(PlanSpec())), PlanSpec());
+}
+
+TEST(PlanSpecTest, PrintHasEveryKeyInTheDocumentedOrder) {
+  EXPECT_EQ(PrintPlanSpec(UnusualSpec()).dump(),
+            R"({"format":"dc-plan-spec/1","policy":"plain-2","stage":1,)"
+            R"("gradient_accumulation_steps":65535,"reduce_bucket":"123456789 elements",)"
+            R"("double_buffer":false,"reduce_collective":"reduce_scatter",)"
+            R"("flush_collectives":"one_per_bucket","communicators":2,"release":"record_stream",)"
+            R"("gradient_clipping":0.1,"optimizer":"for_loop","allocator":"expandable_segments",)"
+            R"("gather_ahead":1000000,"keep_gathered":["*.norm.weight","lm_head.*"]})");
+}
+
+struct Choice {
+  const char* name;
+  const char* key;
+  const char* value;  // as JSON
+  void (*set)(PlanSpec& spec);
+};
+
+class PlanSpecChoiceTest : public testing::TestWithParam<Choice> {};
+
+TEST_P(PlanSpecChoiceTest, SetsThisFieldAlone) {
+  Json document = Json::parse(kSmallest);
+  document[GetParam().key] = Json::parse(GetParam().value);
+  PlanSpec expected = Read(Json::parse(kSmallest));
+  GetParam().set(expected);
+  EXPECT_EQ(Read(document), expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Keys,
+    PlanSpecChoiceTest,
+    testing::Values(
+        Choice{"Stage", "stage", "3", [](PlanSpec& s) { s.options.stage = 3; }},
+        Choice{"Accumulation", "gradient_accumulation_steps", "4",
+               [](PlanSpec& s) { s.options.gradient_accumulation_steps = 4; }},
+        Choice{"Bucket", "reduce_bucket", R"("1 elements")",
+               [](PlanSpec& s) { s.options.reduce_bucket = 1; }},
+        Choice{"SingleBuffer", "double_buffer", "false",
+               [](PlanSpec& s) { s.options.double_buffer = false; }},
+        Choice{"ReduceScatter", "reduce_collective", R"("reduce_scatter")",
+               [](PlanSpec& s) { s.options.reduce_collective = ReduceCollective::kReduceScatter; }},
+        Choice{"OnePerBucket", "flush_collectives", R"("one_per_bucket")",
+               [](PlanSpec& s) { s.options.flush_collectives = FlushCollectives::kOnePerBucket; }},
+        Choice{"Communicators", "communicators", "2",
+               [](PlanSpec& s) { s.options.communicators = 2; }},
+        Choice{"RecordStream", "release", R"("record_stream")",
+               [](PlanSpec& s) { s.options.release = ReleaseMode::kRecordStream; }},
+        Choice{"Clipping", "gradient_clipping", "1.0",
+               [](PlanSpec& s) { s.options.gradient_clipping = 1.0; }},
+        Choice{"NoClipping", "gradient_clipping", R"("none")", [](PlanSpec&) {}},
+        Choice{"Foreach", "optimizer", R"("foreach")",
+               [](PlanSpec& s) { s.options.optimizer = OptimizerKernels::kForeach; }},
+        Choice{"Expandable", "allocator", R"("expandable_segments")",
+               [](PlanSpec& s) { s.options.allocator = AllocatorMode::kExpandableSegments; }},
+        Choice{"GatherAhead", "gather_ahead", "8", [](PlanSpec& s) { s.gather_ahead = 8; }},
+        Choice{"KeepAll", "keep_gathered", R"("all")",
+               [](PlanSpec& s) { s.keep_gathered.all = true; }},
+        Choice{"KeepNone", "keep_gathered", R"("none")", [](PlanSpec&) {}},
+        Choice{"KeepSome", "keep_gathered", R"(["*.bias"])",
+               [](PlanSpec& s) { s.keep_gathered.patterns = {"*.bias"}; }}),
+    RowName());
+
+struct Fault {
+  const char* name;
+  const char* key;
+  const char* value;  // as JSON
+  const char* message;
+};
+
+class PlanSpecFaultTest : public testing::TestWithParam<Fault> {};
+
+TEST_P(PlanSpecFaultTest, IsReported) {
+  Json document = Json::parse(kSmallest);
+  document[GetParam().key] = Json::parse(GetParam().value);
+  EXPECT_EQ(ErrorText([&] { Read(document); }), GetParam().message);
+}
+
+// Each range from both sides.
+INSTANTIATE_TEST_SUITE_P(
+    Ranges,
+    PlanSpecFaultTest,
+    testing::Values(
+        Fault{"Stage0", "stage", "0", "p: /stage: expected a whole number from 1 to 3, found 0"},
+        Fault{"Stage4", "stage", "4", "p: /stage: expected a whole number from 1 to 3, found 4"},
+        Fault{"NoMicroSteps", "gradient_accumulation_steps", "0",
+              "p: /gradient_accumulation_steps: expected a whole number from 1 to 65535, found 0"},
+        Fault{"TooManyMicroSteps", "gradient_accumulation_steps", "65536",
+              "p: /gradient_accumulation_steps: expected a whole number from 1 to 65535, found "
+              "65536"},
+        Fault{"EmptyBucket", "reduce_bucket", R"("0 elements")",
+              "p: /reduce_bucket: expected from 1 to 1.1e12 elements"},
+        // 2^40 + 1
+        Fault{"HugeBucket", "reduce_bucket", R"("1099511627777 elements")",
+              "p: /reduce_bucket: expected from 1 to 1.1e12 elements"},
+        Fault{"NoCommunicator", "communicators", "0",
+              "p: /communicators: expected a whole number from 1 to 2, found 0"},
+        Fault{"ThreeCommunicators", "communicators", "3",
+              "p: /communicators: expected a whole number from 1 to 2, found 3"},
+        Fault{"ClippingAtZero", "gradient_clipping", "0",
+              "p: /gradient_clipping: expected a norm above 0, or none"},
+        Fault{"AheadOfNegative", "gather_ahead", "-1",
+              "p: /gather_ahead: expected a count from 0 to 1000000"},
+        Fault{"TooFarAhead", "gather_ahead", "1000001",
+              "p: /gather_ahead: expected a count from 0 to 1000000"}),
+    RowName());
+
+INSTANTIATE_TEST_SUITE_P(
+    Types,
+    PlanSpecFaultTest,
+    testing::Values(
+        Fault{"BucketWithoutUnit", "reduce_bucket", "500000000",
+              "p: /reduce_bucket: expected a count with its unit such as \"500e6 elements\", found "
+              "500000000"},
+        Fault{"BufferNoBool", "double_buffer", "2",
+              "p: /double_buffer: expected true or false, found 2"},
+        Fault{"ClippingNoNorm", "gradient_clipping", R"("off")",
+              "p: /gradient_clipping: expected a norm above 0, or none"},
+        Fault{"KeepNoList", "keep_gathered", R"("norms")",
+              "p: /keep_gathered: expected none, all, or a list of parameter names with '*'"},
+        Fault{"KeepNoNames", "keep_gathered", "[1]",
+              "p: /keep_gathered/0: expected a text, found 1"}),
+    RowName());
+
+INSTANTIATE_TEST_SUITE_P(
+    Names,
+    PlanSpecFaultTest,
+    testing::Values(
+        Fault{"Key", "gather_ahed", "1",
+              "p: /gather_ahed: unknown key 'gather_ahed', did you mean 'gather_ahead'?"},
+        Fault{
+            "Collective", "reduce_collective", R"("allreduce")",
+            "p: /reduce_collective: expected all_reduce or reduce_scatter, found 'allreduce', did "
+            "you mean 'all_reduce'?"},
+        Fault{
+            "Flush", "flush_collectives", R"("per_bucket")",
+            "p: /flush_collectives: expected per_parameter or one_per_bucket, found 'per_bucket'"},
+        Fault{"Release", "release", R"("event_order")",
+              "p: /release: expected event_ordered or record_stream, found 'event_order', did you "
+              "mean 'event_ordered'?"},
+        Fault{"Optimizer", "optimizer", R"("forloop")",
+              "p: /optimizer: expected fused, foreach or for_loop, found 'forloop', did you mean "
+              "'for_loop'?"},
+        Fault{"Allocator", "allocator", R"("expandable")",
+              "p: /allocator: expected default or expandable_segments, found 'expandable'"}),
+    RowName());
+
+TEST(PlanSpecTest, PolicyAndStageAreRequired) {
+  EXPECT_EQ(ErrorText([] { Read(Json::parse(R"({"format": "dc-plan-spec/1"})")); }),
+            "p: key 'policy' is missing\np: key 'stage' is missing");
+}
+
+TEST(PlanSpecTest, OtherFormatsAreRefused) {
+  EXPECT_EQ(ErrorText([] { Read(Json::parse(R"({"format": "dc-plan/1"})")); }),
+            "p: /format: expected a document with \"format\": \"dc-plan-spec/1\", found "
+            "\"dc-plan/1\"");
+}
+
+}  // namespace
+}  // namespace dcsim

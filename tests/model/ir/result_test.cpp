@@ -1,0 +1,86 @@
+#include "model/ir/result.h"
+
+#include <gtest/gtest.h>
+
+namespace dcsim {
+namespace {
+
+Result Completed() {
+  Result result;
+  result.step_time = Duration::FromUs(3);
+  result.compute = Duration::FromUs(2);
+  result.exposed_communication = Duration::FromUs(1);
+  result.peak_live = Bytes(1);
+  result.peak_allocated = Bytes(2);
+  result.peak_active = Bytes(3);
+  result.peak_reserved = Bytes(4);
+  result.allocated_after_step = Bytes(5);
+  result.allocator_retries = 6;
+  result.collectives = {
+      {CollectiveKind::kReduceScatter, 7, 2, Bytes(800), Bytes(600), Duration::FromNs(9)}};
+  result.peak_classes = {{BufferClass::kActivation, Bytes(10)}};
+  result.workload = "tiny";
+  result.graph_hash = 0x1234;
+  result.cluster = {{"name", "c"}};
+  result.plan = {{"stage", 3}};
+  result.gpus = 4;
+  result.sources = {0.25, 0.5, 0.25};
+  result.bound = Duration::FromNs(11);
+  result.tokens_per_second = 1234.5;
+  result.model_flops_utilisation = 0.5;
+  return result;
+}
+
+// Keys, order and units of docs/formats.md, dc-result/1.
+TEST(ResultTest, PrintsEveryDocumentedKey) {
+  EXPECT_EQ(
+      PrintResult(Completed()).dump(),
+      R"({"format":"dc-result/1","origin":"predicted","outcome":"completed","stop":null,)"
+      R"("step_time_ns":3000,"bound_ns":11,"compute_ns":2000,"exposed_communication_ns":1000,)"
+      R"("peak_live_bytes":1,"peak_allocated_bytes":2,"peak_active_bytes":3,)"
+      R"("peak_reserved_bytes":4,"allocated_after_step_bytes":5,"allocator_retries":6,)"
+      R"("host_pinned_bytes":0,"peak_live_bytes_by_class":{"activations":10},)"
+      R"("collectives":[{"kind":"reduce_scatter","calls":7,"launches":2,"payload_bytes":800,)"
+      R"("wire_bytes":600,"busy_ns":9}],"tokens_per_second":1234.5,)"
+      R"("model_flops_utilisation":0.5,"sources":{"measured":0.25,"interpolated":0.5,)"
+      R"("estimated":0.25},"gpus":4,"workload":{"name":"tiny","graph":"0000000000001234"},)"
+      R"("plan":{"stage":3},"cluster":{"name":"c"}})");
+}
+
+TEST(ResultTest, UnknownBoundIsNull) {
+  Result result = Completed();
+  result.bound = std::nullopt;
+  EXPECT_TRUE(PrintResult(result)["bound_ns"].is_null());
+}
+
+TEST(ResultTest, StopSaysWhereAndHowMuch) {
+  Result result = Completed();
+  result.outcome = "out_of_memory";
+  result.stop = StopReport{"aten::mm model", Bytes(4096), 1};
+  EXPECT_EQ(PrintResult(result)["stop"].dump(),
+            R"({"task":"aten::mm model","requested_bytes":4096,"step":1})");
+}
+
+// Two runs are compared byte for byte, so shares have six decimals.
+TEST(ResultTest, SharesAndRatesHaveSixDecimals) {
+  Result result = Completed();
+  result.sources.measured = 1.0 / 3;
+  result.tokens_per_second = 2.0 / 3;
+  EXPECT_EQ(PrintResult(result)["sources"]["measured"].dump(), "0.333333");
+  EXPECT_EQ(PrintResult(result)["tokens_per_second"].dump(), "0.666667");
+}
+
+TEST(TimelineNamesTest, StallReasonsAreThoseOfTheTimelineFormat) {
+  EXPECT_EQ(StallReasonName(StallReason::kNone), "none");
+  EXPECT_EQ(StallReasonName(StallReason::kHost), "host");
+  EXPECT_EQ(StallReasonName(StallReason::kEvent), "event");
+  EXPECT_EQ(StallReasonName(StallReason::kCommunicator), "communicator");
+}
+
+TEST(TimelineNamesTest, OriginSaysWhoMadeIt) {
+  EXPECT_EQ(OriginName(Origin::kPredicted), "predicted");
+  EXPECT_EQ(OriginName(Origin::kMeasured), "measured");
+}
+
+}  // namespace
+}  // namespace dcsim

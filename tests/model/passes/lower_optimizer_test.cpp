@@ -1,0 +1,167 @@
+#include <gtest/gtest.h>
+
+#include "model/ir/graph_text.h"
+#include "tests/support/schedule_edit.h"
+#include "tests/support/tiny_graphs.h"
+
+namespace dcsim {
+namespace {
+
+// The optimizer step of TwoLayers in ZeRO-1 over two ranks: 10 elements of the partition.
+
+PlanSpec OptimizerSpec(OptimizerKernels kernels) {
+  PlanSpec spec = TinySpec(1);
+  spec.options.optimizer = kernels;
+  return spec;
+}
+
+// Master, gradient and two moments read, all but the gradient written: 28 B an element.
+constexpr char kFused[] = R"(
+18 compute cast-gradients [60 B] r b8 w b16 +b16 -b8
+19 compute optimizer-step [280 B] r b16 w b1,b2,b3
+20 compute store-params [60 B] r b1 w b0 -b16
+)";
+
+TEST(LowerOptimizerTest, FusedHoldsNoTemporary) {
+  EXPECT_EQ(TinyTaskLines(OptimizerSpec(OptimizerKernels::kFused), TwoLayers(), 18, 20), kFused);
+}
+
+// torch.optim.AdamW in float32, bytes an element: weight decay (read, write) 8; exp_avg lerp (read
+// two, write) 12; exp_avg_sq mul 8 and addcmul 12; sqrt 8; division by the bias correction 8; eps
+// 8; addcdiv (read three, write) 16: 80. The square root's result is a temporary.
+constexpr char kForeach[] = R"(
+18 compute cast-gradients [60 B] r b8 w b16 +b16 -b8
+19 compute optimizer-step [800 B] r b16 w b1,b2,b3 +b17 -b17
+20 compute store-params [60 B] r b1 w b0 -b16
+)";
+
+TEST(LowerOptimizerTest, ForeachHoldsOneTemporary) {
+  const PlanSpec spec = OptimizerSpec(OptimizerKernels::kForeach);
+  EXPECT_EQ(TinyTaskLines(spec, TwoLayers(), 18, 20), kForeach);
+  EXPECT_EQ(LowerTiny(spec, TwoLayers()).buffer(BufferId(17)).bytes, Bytes(40));
+}
+
+constexpr char kForLoop[] = R"(
+18 compute cast-gradients [60 B] r b8 w b16 +b16 -b8
+19 compute optimizer-step [800 B] r b16 w b1,b2,b3 +b17 +b18 -b17 -b18
+20 compute store-params [60 B] r b1 w b0 -b16
+)";
+
+TEST(LowerOptimizerTest, ForLoopHoldsTwoTemporaries) {
+  EXPECT_EQ(TinyTaskLines(OptimizerSpec(OptimizerKernels::kForLoop), TwoLayers(), 18, 20),
+            kForLoop);
+}
+
+TEST(LowerOptimizerTest, FusedIsOneKernelTheOthersAreEight) {
+  const auto launches = [](OptimizerKernels kernels) {
+    const Schedule schedule = LowerTiny(OptimizerSpec(kernels), TwoLayers());
+    return schedule.work(schedule.task(NthTask(schedule, TaskKind::kOptimizerStep)).work).launches;
+  };
+  EXPECT_EQ(launches(OptimizerKernels::kFused), 1);
+  EXPECT_EQ(launches(OptimizerKernels::kForeach), 8);
+  EXPECT_EQ(launches(OptimizerKernels::kForLoop), 8);
+}
+
+// Clipping: the partition's norm (20 B read), one float32 summed over ranks behind it, compute
+// waits for the sum; the float32 gradient is scaled in place, 40 B read and written.
+constexpr char kClipped[] = R"(
+17 host end-backward after 15 -b12 -b13
+18 compute gradient-norm [20 B] r b8
+19 reduce reduce-norm [4 B] after 18
+20 compute wait for reduce-norm after 19
+21 compute cast-gradients [60 B] r b8 w b16 +b16 -b8
+22 compute clip-gradients [80 B] w b16
+23 compute optimizer-step [280 B] r b16 w b1,b2,b3
+24 compute store-params [60 B] r b1 w b0 -b16
+25 reduce gather-updated [40 B] after 24 w b0
+26 compute wait for gather-updated after 25
+)";
+
+TEST(LowerOptimizerTest, ClippingNeedsTheNormOfAllRanks) {
+  PlanSpec spec = TinySpec(1);
+  spec.options.gradient_clipping = 1.0;
+  EXPECT_EQ(TinyTaskLines(spec, TwoLayers(), 17, 26), kClipped);
+}
+
+/// bfloat16 a [4] and float32 b [2], both trained, and c [3], bfloat16 and frozen.
+Graph TwoDTypesOneFrozen() {
+  return ParseGraphText(R"(
+graph mixed 1 tokens
+param a bfloat16[4]
+param b float32[2]
+param c bfloat16[3] frozen
+forward
+  l: float32[] = my::loss(a, b, c)
+  loss l
+backward
+  tangent t: float32[] of l
+  ga: bfloat16[4] = my::grad(t)
+  gb: float32[2] = my::grad(t)
+  gradient a = ga
+  gradient b = gb
+)");
+}
+
+// Each dtype is a flat tensor of its own. bfloat16: 4 trained elements, a multiple of 2 * ranks,
+// and 3 frozen ones, 14 B; partition 2 elements. float32: 2 elements padded to 4, 16 B;
+// partition 2.
+constexpr char kMixedResidents[] = R"(
+resident b0 parameters 14 B
+resident b1 master weights 8 B
+resident b2 optimizer states 8 B
+resident b3 optimizer states 8 B
+resident b4 parameters 16 B
+resident b5 master weights 8 B
+resident b6 optimizer states 8 B
+resident b7 optimizer states 8 B
+)";
+
+TEST(LowerOptimizerTest, EachDTypeHasItsOwnStates) {
+  const std::string text = TinyScheduleText(TinySpec(1), TwoDTypesOneFrozen());
+  EXPECT_EQ(text.substr(0, text.find("0 compute")), kMixedResidents);
+}
+
+// One after the other; both gathers of new weights, and compute waits for the last.
+constexpr char kMixedOptimizer[] = R"(
+20 compute cast-gradients [12 B] r b9 w b18 +b18 -b9
+21 compute optimizer-step [56 B] r b18 w b1,b2,b3
+22 compute store-params [12 B] r b1 w b0 -b18
+23 reduce gather-updated [8 B] after 22 w b0
+24 compute cast-gradients [16 B] r b10 w b19 +b19 -b10
+25 compute optimizer-step [56 B] r b19 w b5,b6,b7
+26 compute store-params [16 B] r b5 w b4 -b19
+27 reduce gather-updated [16 B] after 26 w b4
+28 compute wait for gather-updated after 27
+)";
+
+TEST(LowerOptimizerTest, DTypesAreUpdatedOneAfterTheOther) {
+  EXPECT_EQ(TinyTaskLines(TinySpec(1), TwoDTypesOneFrozen(), 20, 28), kMixedOptimizer);
+}
+
+Graph AllFrozen() {
+  return ParseGraphText(R"(
+graph frozen 1 tokens
+param w bfloat16[4] frozen
+forward
+  l: float32[] = my::loss(w)
+  loss l
+)");
+}
+
+// ZeRO-3: the shard of 2 elements, and nothing to optimize.
+constexpr char kNothingToTrain[] = R"(
+resident b0 parameters 4 B
+0 gather all-gather w [8 B] r b0 w b2 +b2
+1 compute wait for all-gather w after 0
+2 compute my::loss r b2 w b1 +b1
+3 host release w -b2
+4 host free -b1
+5 gather wait for my::loss after 2
+)";
+
+TEST(LowerOptimizerTest, FrozenParametersHaveNoStates) {
+  EXPECT_EQ(TinyScheduleText(TinySpec(3), AllFrozen()), kNothingToTrain);
+}
+
+}  // namespace
+}  // namespace dcsim

@@ -1,0 +1,168 @@
+#include "model/passes/resolve.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/error_text.h"
+#include "tests/support/row_name.h"
+#include "tests/support/tiny_graphs.h"
+
+namespace dcsim {
+namespace {
+
+TEST(ResolveTest, KnowsItsPolicies) {
+  EXPECT_THAT(PolicyNames(), testing::ElementsAre("plain-1"));
+}
+
+TEST(ResolveTest, UnknownPolicyGetsTheNearestOne) {
+  PlanSpec spec;
+  spec.policy = "plain1";
+  EXPECT_EQ(ErrorText([&] { Resolve(spec, TwoLayers(), 2); }),
+            "plan: policy: expected plain-1, found 'plain1', did you mean 'plain-1'?");
+}
+
+TEST(ResolveTest, SameQuestionGetsTheSamePlan) {
+  PlanSpec spec;
+  spec.gather_ahead = 1;
+  EXPECT_EQ(Resolve(spec, TwoLayers(), 2), Resolve(spec, TwoLayers(), 2));
+}
+
+struct Contradiction {
+  const char* name;
+  void (*change)(PlanSpec& spec);
+};
+
+class ContradictionTest : public testing::TestWithParam<Contradiction> {};
+
+TEST_P(ContradictionTest, IsAnErrorBelowStage3) {
+  for (const int stage : {1, 2}) {
+    PlanSpec spec;
+    spec.options.stage = stage;
+    GetParam().change(spec);
+    EXPECT_EQ(ErrorText([&] { Resolve(spec, TwoLayers(), 2); }),
+              "plan: gather_ahead and keep_gathered are for stage 3; stage " +
+                  std::to_string(stage) + " gathers no parameter before its use");
+  }
+}
+
+TEST_P(ContradictionTest, IsNoneInStage3) {
+  PlanSpec spec;
+  spec.options.stage = 3;
+  GetParam().change(spec);
+  EXPECT_NO_THROW(Resolve(spec, TwoLayers(), 2));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Options,
+    ContradictionTest,
+    testing::Values(Contradiction{"GatherAhead", [](PlanSpec& s) { s.gather_ahead = 1; }},
+                    Contradiction{"KeepAll", [](PlanSpec& s) { s.keep_gathered.all = true; }},
+                    Contradiction{"KeepSome",
+                                  [](PlanSpec& s) { s.keep_gathered.patterns = {"w1"}; }}),
+    RowName());
+
+/// TwoLayers resolved for ZeRO-3: forward ops 0 to 2 (mm, mm, sum), gathers of w1 at 0 and w2 at 1;
+/// backward ops 3 to 6 (fill, mm, mm, mm), gather of w2 at 2.
+Plan ValidPlan() {
+  return Resolve(TinySpec(3), TwoLayers(), 2);
+}
+
+TEST(FindPlanFaultsTest, ResolvedPlanHasNone) {
+  EXPECT_THAT(FindPlanFaults(ValidPlan(), TwoLayers()), testing::IsEmpty());
+}
+
+// gb's product with w2 may come before that with a: neither needs the other.
+TEST(FindPlanFaultsTest, OtherOrdersThatKeepDependenciesHaveNone) {
+  Plan plan = ValidPlan();
+  plan.graphs[1].order = {OpId(3), OpId(5), OpId(4), OpId(6)};
+  plan.graphs[1].gathers[0].position = 1;
+  EXPECT_THAT(FindPlanFaults(plan, TwoLayers()), testing::IsEmpty());
+}
+
+TEST(FindPlanFaultsTest, EarlierGathersHaveNone) {
+  Plan plan = ValidPlan();
+  plan.graphs[0].gathers = {{0, {ParamId(1), ParamId(0)}}};
+  EXPECT_THAT(FindPlanFaults(plan, TwoLayers()), testing::IsEmpty());
+}
+
+struct Break {
+  const char* name;
+  void (*change)(Plan& plan);
+  std::vector<std::string> faults;
+};
+
+class PlanFaultsTest : public testing::TestWithParam<Break> {};
+
+TEST_P(PlanFaultsTest, AreFound) {
+  Plan plan = ValidPlan();
+  GetParam().change(plan);
+  EXPECT_EQ(FindPlanFaults(plan, TwoLayers()), GetParam().faults);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Orders,
+    PlanFaultsTest,
+    testing::Values(Break{"GraphMissing",
+                          [](Plan& p) { p.graphs.pop_back(); },
+                          {"the plan is for 1 graphs, the workload has 2"}},
+                    Break{"OpMissing",
+                          [](Plan& p) { p.graphs[0].order.pop_back(); },
+                          {"op 2 (aten::sum) is not in the order"}},
+                    Break{"OpTwice",
+                          [](Plan& p) { p.graphs[0].order.push_back(OpId(2)); },
+                          {"op 2 (aten::sum) stands twice in the order"}},
+                    Break{"OpOfAnotherGraph",
+                          [](Plan& p) { p.graphs[0].order[2] = OpId(3); },
+                          {"graph 0: op 3 belongs to another graph"}},
+                    Break{"OpOfAnEarlierGraph",
+                          [](Plan& p) { p.graphs[1].order[0] = OpId(2); },
+                          {"graph 1: op 2 belongs to another graph"}},
+                    Break{"OpBeforeItsInput",
+                          [](Plan& p) { std::swap(p.graphs[0].order[0], p.graphs[0].order[1]); },
+                          {"op 1 (aten::mm) stands before the op that makes its input a"}}),
+    RowName());
+
+INSTANTIATE_TEST_SUITE_P(
+    Gathers,
+    PlanFaultsTest,
+    testing::Values(
+        Break{"AfterTheFirstUse",
+              [](Plan& p) { p.graphs[0].gathers[1].position = 2; },
+              {"gather of w2 after its first use"}},
+        Break{"Missing",
+              [](Plan& p) { p.graphs[0].gathers.pop_back(); },
+              {"w2 is used and not gathered"}},
+        Break{"Twice",
+              [](Plan& p) {
+                p.graphs[0].gathers.push_back({1, {ParamId(1)}});
+              },
+              {"a second gather of w2 in one graph"}},
+        Break{"OfAnUnusedParam",
+              [](Plan& p) {
+                p.graphs[1].gathers.push_back({2, {ParamId(0)}});
+              },
+              {"gather of w1, which the graph does not use"}},
+        Break{"Descending",
+              [](Plan& p) { std::swap(p.graphs[0].gathers[0], p.graphs[0].gathers[1]); },
+              {"gather positions must ascend and stay within the graph, found 0"}},
+        Break{"BehindTheGraph",
+              [](Plan& p) {
+                p.graphs[1].gathers.push_back({5, {}});
+              },
+              {"gather positions must ascend and stay within the graph, found 5"}},
+        Break{"BelowStage3",
+              [](Plan& p) { p.options.stage = 2; },
+              {"graph 0: gathers are for stage 3", "graph 1: gathers are for stage 3"}}),
+    RowName());
+
+TEST(FindPlanFaultsTest, AllAreReported) {
+  Plan plan = ValidPlan();
+  plan.graphs[0].order.pop_back();
+  plan.graphs[1].order.pop_back();
+  EXPECT_EQ(FindPlanFaults(plan, TwoLayers()),
+            (std::vector<std::string>{"op 2 (aten::sum) is not in the order",
+                                      "op 6 (aten::mm) is not in the order"}));
+}
+
+}  // namespace
+}  // namespace dcsim

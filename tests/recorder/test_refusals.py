@@ -1,0 +1,141 @@
+"""What cannot run in a C++ process is refused in a sentence: which node, which module, what to do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import refused_modules as modules
+import torch
+from conftest import record_module
+from dcrecord.errors import RecorderError
+from torch import nn
+
+ROWS = (4, 8)
+REFUSED: list[tuple[Callable[[], nn.Module], tuple[int, ...], str]] = [
+    (
+        modules.Item,
+        ROWS,
+        "graph break: Python code depends on the contents of a tensor; expected tensor operators (torch.where) in place "
+        "of .item(), if and while on tensors (at refused_modules.py:{hidden.sum().item()} in forward)",
+    ),
+    (
+        modules.Sleep,
+        ROWS,
+        "graph break: Dynamo does not know how to trace the builtin `time.sleep.`",
+    ),
+    (
+        modules.Selection,
+        ROWS,
+        "dynamic shapes: the shape of a tensor depends on data; expected static shapes: pad or mask instead of selecting "
+        "elements (at refused_modules.py:{hidden[hidden > 0]} in forward)",
+    ),
+    (
+        modules.InputMutation,
+        ROWS,
+        "the forward changes its inputs or buffers in place (input x0): expected a module that leaves them alone",
+    ),
+    (
+        modules.BufferMutation,
+        ROWS,
+        "the forward changes its inputs or buffers in place (count): expected a module that leaves them alone",
+    ),
+    (
+        modules.Dropout,
+        ROWS,
+        "1 node of this model cannot run in a C++ process:\n  forward node native_dropout (module drop): operator "
+        "aten::native_dropout draws random numbers; expected dropout probability 0 and no noise",
+    ),
+    (modules.Noise, ROWS, "forward node rand (the root module): operator aten::rand draws random numbers"),
+    (
+        modules.Condition,
+        ROWS,
+        "2 nodes of this model cannot run in a C++ process:\n  forward node cond (the root module): higher-order operator "
+        "cond exists in Python only; expected plain tensor operators in its place\n  backward node",
+    ),
+    (
+        modules.FlexAttention,
+        (2, 128, 16),
+        "flex_attention is a higher-order operator, which exists in Python only; expected scaled_dot_product_attention "
+        "(at refused_modules.py:{return flex_attention(} in forward)",
+    ),
+    (
+        modules.Prims,
+        ROWS,
+        "forward node iota (the root module): operator prims::iota is not PyTorch's own, whose namespace is aten; expected "
+        "aten operators in its place",
+    ),
+    (
+        modules.UnderivablePrims,
+        ROWS,
+        "operator prims.convert_element_type.default has no derivative; expected operators of namespace aten "
+        "(at refused_modules.py:{prims.convert_element_type} in forward)",
+    ),
+    (
+        modules.CustomOperator,
+        ROWS,
+        "forward node double (the root module): operator refused_modules::double is not PyTorch's own",
+    ),
+    (modules.BatchNorm, ROWS, "batch_norm calls an operator of cuDNN on a GPU, which cannot be recorded without one"),
+    (lambda: modules.Recurrence(nn.LSTM), (2, 5, 8), "lstm calls an operator of cuDNN on a GPU"),
+    (lambda: modules.Recurrence(nn.GRU), (2, 5, 8), "gru calls an operator of cuDNN on a GPU"),
+    (lambda: modules.Recurrence(nn.RNN), (2, 5, 8), "rnn_tanh calls an operator of cuDNN on a GPU"),
+    (
+        modules.WrongShapes,
+        ROWS,
+        "the module fails on inputs of these shapes: RuntimeError('a and b must have same reduction dim, but got [4, 8] X "
+        "[4, 8].'); expected a module that runs (at refused_modules.py:{self.layer(rows) @ rows} in forward)",
+    ),
+    (modules.Raises, ROWS, "the module raises ValueError: 'one row only', 4; expected a module that runs (at ref"),
+    (modules.NoLoss, ROWS, "the module does not return a scalar loss: expected a tensor, a tuple whose first element"),
+    (nn.ReLU, ROWS, "the loss depends on no parameter that requires a gradient: expected something to train"),
+]
+
+
+def _with_lines(message: str) -> str:
+    """Replaces `{code}` by the number of the line of refused_modules.py that holds this code."""
+    with open(modules.__file__, encoding="utf-8") as source:
+        lines = source.read().splitlines()
+
+    def number(match: re.Match[str]) -> str:
+        return str(next(index for index, line in enumerate(lines, 1) if match[1] in line))
+
+    return re.sub(r"\{(.*?)\}", number, message)
+
+
+@pytest.mark.parametrize(
+    ("make", "shape", "message"), REFUSED, ids=[row[2][:40].replace("\n", " ") + str(i) for i, row in enumerate(REFUSED)]
+)
+def test_refusal_says_what_where_and_what_to_do(
+    make: Callable[[], nn.Module], shape: tuple[int, ...], message: str, capfd: Any
+) -> None:
+    with pytest.raises(RecorderError) as refused:
+        record_module(make, torch.zeros(shape))
+    assert _with_lines(message) in str(refused.value)
+    assert capfd.readouterr().err == ""
+
+
+def test_dropout_of_probability_zero_is_recorded() -> None:
+    def make() -> nn.Module:
+        module = modules.Dropout()
+        module.drop.p = 0.0
+        return module
+
+    assert record_module(make, torch.zeros(ROWS))["tokens"] == 4
+
+
+def test_operator_forbidden_under_autocast_is_refused() -> None:
+    with pytest.raises(RecorderError, match="binary_cross_entropy is unsafe to autocast"):
+        record_module(modules.ForbiddenUnderAutocast, torch.zeros(ROWS), autocast="bfloat16")
+
+
+def test_all_refused_nodes_are_listed_with_their_modules() -> None:
+    def make() -> nn.Module:
+        return nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.1), nn.Linear(8, 8), nn.Dropout(0.2))
+
+    with pytest.raises(RecorderError) as refused:
+        record_module(make, torch.zeros(ROWS))
+    assert str(refused.value).startswith("2 nodes of this model cannot run in a C++ process:")
+    assert re.findall(r"\(module (\S+)\)", str(refused.value)) == ["1", "3"]

@@ -1,0 +1,179 @@
+#include "sim/analysis/step_metrics.h"
+
+#include <array>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/sim/step_kit.h"
+
+namespace dcsim {
+namespace {
+
+using enum StreamRole;
+
+/// Runs a schedule with StepMetrics listening.
+struct MeasuredRun {
+  explicit MeasuredRun(StepKit& kit, const SimulationOptions& options = OneStep())
+      : metrics(kit.schedule(), kit.costs(), options.warmup_steps) {
+    const std::array<Observer*, 1> observers = {&metrics};
+    Simulate(kit.schedule(), kit.costs(), options, observers);
+  }
+  StepMetrics metrics;
+};
+
+SimulationOptions Warm(std::uint32_t warmup, std::uint32_t measured) {
+  SimulationOptions options = Steps(measured);
+  options.warmup_steps = warmup;
+  return options;
+}
+
+// Kernels at [0, 30) and, behind a wait for a copy, at [50, 60).
+TEST(StepMetricsTest, ComputeIsTheTimeOfKernelsOnTheComputeStream) {
+  StepKit kit;
+  kit.Kernel(kCompute, {30});
+  const TaskId copy = kit.Kernel(kCopy, {50});
+  kit.Kernel(kCompute, {10}, {copy});
+  EXPECT_EQ(MeasuredRun(kit).metrics.compute(), Duration::FromNs(40));
+}
+
+TEST(StepMetricsTest, CollectiveOnTheComputeStreamIsNoCompute) {
+  StepKit kit;
+  kit.Collective(kCompute, {50});
+  MeasuredRun run(kit);
+  EXPECT_EQ(run.metrics.compute(), Duration());
+  EXPECT_EQ(run.metrics.exposed_communication(), Duration::FromNs(50));
+}
+
+// Collective at [0, 50); the host issues a kernel at 30, which runs until 70: 20 ns are hidden.
+TEST(StepMetricsTest, ExposedIsWhatNoComputeHides) {
+  StepKit kit;
+  kit.Collective(kGather, {50});
+  kit.Kernel(kCompute, {40, 30});
+  EXPECT_EQ(MeasuredRun(kit).metrics.exposed_communication(), Duration::FromNs(30));
+}
+
+// Kernels at [0, 10) and [20, 30) inside a collective at [0, 50): 10 + 20 are exposed.
+TEST(StepMetricsTest, ExposedAddsUpTheGaps) {
+  StepKit kit;
+  kit.Collective(kGather, {50});
+  kit.Kernel(kCompute, {10});
+  kit.Kernel(kCompute, {10, 20});
+  EXPECT_EQ(MeasuredRun(kit).metrics.exposed_communication(), Duration::FromNs(30));
+}
+
+// [0, 50) and [0, 20) on two communicators.
+TEST(StepMetricsTest, CollectivesAtTheSameTimeAreExposedOnce) {
+  StepKit kit;
+  kit.Collective(kGather, {50}, 0);
+  kit.Collective(kReduce, {20}, 1);
+  EXPECT_EQ(MeasuredRun(kit).metrics.exposed_communication(), Duration::FromNs(50));
+}
+
+TEST(StepMetricsTest, CopiesHideNothing) {
+  StepKit kit;
+  kit.Collective(kGather, {50});
+  kit.Kernel(kCopy, {50});
+  EXPECT_EQ(MeasuredRun(kit).metrics.exposed_communication(), Duration::FromNs(50));
+}
+
+// A collective that ends as a kernel starts: neither hides nor is hidden.
+TEST(StepMetricsTest, NeighboursDoNotOverlap) {
+  StepKit kit;
+  const TaskId gather = kit.Collective(kGather, {50});
+  kit.Kernel(kCompute, {10}, {gather});
+  MeasuredRun run(kit);
+  EXPECT_EQ(run.metrics.exposed_communication(), Duration::FromNs(50));
+  EXPECT_EQ(run.metrics.compute(), Duration::FromNs(10));
+}
+
+// The first step takes 100 ns more, in which the host issues the first kernel.
+TEST(StepMetricsTest, WarmupIsNotCounted) {
+  StepKit kit;
+  kit.Collective(kGather, {50});
+  kit.Kernel(kCompute, {200, 100});
+  // Step 0: collective [0, 50) alone. Step 1: [100, 150) beside the kernel of step 0.
+  EXPECT_EQ(MeasuredRun(kit, Warm(0, 1)).metrics.exposed_communication(), Duration::FromNs(50));
+  EXPECT_EQ(MeasuredRun(kit, Warm(1, 1)).metrics.exposed_communication(), Duration());
+}
+
+// Of the same schedule over two steps: (50 + 0) / 2.
+TEST(StepMetricsTest, SeveralStepsGiveTheMean) {
+  StepKit kit;
+  kit.Collective(kGather, {50});
+  kit.Kernel(kCompute, {200, 100});
+  EXPECT_EQ(MeasuredRun(kit, Warm(0, 2)).metrics.exposed_communication(), Duration::FromNs(25));
+}
+
+Collective Group(CollectiveKind kind, std::vector<std::int64_t> elements, bool one_launch = false) {
+  Collective collective;
+  collective.kind = kind;
+  collective.ranks = 4;
+  collective.one_launch = one_launch;
+  for (std::size_t i = 0; i < elements.size(); ++i) {
+    collective.calls.push_back({ParamId(i), elements[i], 0});
+  }
+  return collective;
+}
+
+// bfloat16: 800 + 200 bytes in one group and 400 bytes alone; each rank sends 3/4 of them, rounded
+// up for each launch: 750 + 300.
+TEST(StepMetricsTest, CollectivesAddUpByKind) {
+  StepKit kit;
+  kit.Launch(kGather, {50}, Group(CollectiveKind::kAllGather, {400, 100}));
+  kit.Launch(kGather, {20}, Group(CollectiveKind::kAllGather, {200}));
+  const auto totals = MeasuredRun(kit, Warm(1, 3)).metrics.collectives();
+  ASSERT_EQ(totals.size(), 1U);
+  EXPECT_EQ(totals[0].kind, CollectiveKind::kAllGather);
+  EXPECT_EQ(totals[0].calls, 3);
+  EXPECT_EQ(totals[0].launches, 2);
+  EXPECT_EQ(totals[0].payload, Bytes(1400));
+  EXPECT_EQ(totals[0].wire, Bytes(1050));
+  EXPECT_EQ(totals[0].busy, Duration::FromNs(70));
+}
+
+TEST(StepMetricsTest, OneLaunchOverABucketIsOneCall) {
+  StepKit kit;
+  kit.Launch(kReduce, {50}, Group(CollectiveKind::kReduceScatter, {400, 100}, true));
+  const auto totals = MeasuredRun(kit).metrics.collectives();
+  ASSERT_EQ(totals.size(), 1U);
+  EXPECT_EQ(totals[0].calls, 1);
+}
+
+TEST(StepMetricsTest, KindsInUseComeInTheOrderOfTheEnumerator) {
+  StepKit kit;
+  kit.Launch(kReduce, {50}, Group(CollectiveKind::kAllReduce, {400}));
+  kit.Launch(kGather, {50}, Group(CollectiveKind::kAllGather, {400}));
+  const auto totals = MeasuredRun(kit).metrics.collectives();
+  ASSERT_EQ(totals.size(), 2U);
+  EXPECT_EQ(totals[0].kind, CollectiveKind::kAllGather);
+  EXPECT_EQ(totals[1].kind, CollectiveKind::kAllReduce);
+}
+
+TEST(StepMetricsTest, SourcesAreSharesOfDeviceTime) {
+  StepKit kit;
+  kit.SetSource(kit.Kernel(kCompute, {30, 1000}), Source::kMeasured);
+  kit.SetSource(kit.Kernel(kCompute, {20}), Source::kInterpolated);
+  kit.SetSource(kit.Kernel(kCopy, {50}), Source::kEstimated);
+  const SourceShares shares = MeasuredRun(kit).metrics.sources();
+  EXPECT_DOUBLE_EQ(shares.measured, 0.3);
+  EXPECT_DOUBLE_EQ(shares.interpolated, 0.2);
+  EXPECT_DOUBLE_EQ(shares.estimated, 0.5);
+}
+
+TEST(StepMetricsTest, StepWithoutDeviceTimeHasNoShares) {
+  StepKit kit;
+  kit.Host(5);
+  const SourceShares shares = MeasuredRun(kit).metrics.sources();
+  EXPECT_EQ(shares.measured + shares.interpolated + shares.estimated, 0.0);
+}
+
+TEST(StepMetricsTest, RunThatStoppedInWarmupHasNoCollectives) {
+  StepKit kit;
+  kit.Collective(kGather, {50});
+  kit.Kernel(kCompute, {10}, {TaskId(1)});  // waits for itself
+  EXPECT_TRUE(MeasuredRun(kit, Warm(2, 1)).metrics.collectives().empty());
+}
+
+}  // namespace
+}  // namespace dcsim

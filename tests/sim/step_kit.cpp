@@ -1,0 +1,155 @@
+#include "tests/sim/step_kit.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "model/base/error.h"
+
+namespace dcsim {
+namespace {
+
+template <typename Record>
+const Record& FindRecord(const std::vector<Record>& records, TaskId task, std::uint32_t step) {
+  const auto found = std::find_if(records.begin(), records.end(), [&](const Record& each) {
+    return each.task == task && each.step == step;
+  });
+  DCSIM_CHECK(found != records.end()) << "task " << task.index() << " of step " << step;
+  return *found;
+}
+
+class Recorder : public Observer {
+ public:
+  explicit Recorder(RunRecord& record) : record_(record) {}
+
+  void OnStepIssued(const StepEvent& event) override { record_.issued.push_back(event); }
+  void OnStepEnded(const StepEvent& event) override { record_.ended.push_back(event); }
+  void OnTaskEnded(const TaskSpan& span) override { record_.spans.push_back(span); }
+  void OnHost(const HostSpan& span) override { record_.host.push_back(span); }
+  void OnMemory(const MemoryEvent& event) override {
+    record_.memory.push_back({event.task, event.step, event.time, event.live,
+                              event.stats->allocated.current, event.stats->reserved.current});
+  }
+
+ private:
+  RunRecord& record_;
+};
+
+}  // namespace
+
+std::ostream& operator<<(std::ostream& out, const Interval& interval) {
+  return out << "[" << interval.start << ", " << interval.end << "] ns";
+}
+
+const TaskSpan& RunRecord::span(TaskId task, std::uint32_t step) const {
+  return FindRecord(spans, task, step);
+}
+
+Interval RunRecord::at(TaskId task, std::uint32_t step) const {
+  const TaskSpan& found = span(task, step);
+  return {found.start.ns(), found.end.ns()};
+}
+
+Interval RunRecord::host_at(TaskId task, std::uint32_t step) const {
+  const HostSpan& found = FindRecord(host, task, step);
+  return {found.start.ns(), found.end.ns()};
+}
+
+SimulationOptions Steps(std::uint32_t steps) {
+  SimulationOptions options;
+  options.warmup_steps = 0;
+  options.measured_steps = steps;
+  return options;
+}
+
+SimulationOptions OneStep() {
+  return Steps(1);
+}
+
+TaskId StepKit::Add(TaskDraft draft, TaskTime time) {
+  if (draft.work.kind != Work::Kind::kCollective) {
+    draft.work.kind = Work::Kind::kMemory;
+    draft.work.offset = static_cast<std::int64_t>(costs_.size());  // equal works become one
+  }
+  WorkCost cost;
+  cost.device = Duration::FromNs(time.device);
+  cost.host = Duration::FromNs(time.host);
+  costs_.push_back(cost);
+  return builder_.Add(draft);
+}
+
+TaskId StepKit::Kernel(StreamRole stream, TaskTime time, std::vector<TaskId> waits) {
+  TaskDraft draft;
+  draft.kind = TaskKind::kCompute;
+  draft.stream = stream;
+  draft.waits = std::move(waits);
+  return Add(draft, time);
+}
+
+TaskId StepKit::Collective(StreamRole stream,
+                           TaskTime time,
+                           std::uint8_t communicator,
+                           std::vector<TaskId> waits) {
+  dcsim::Collective collective;
+  collective.ranks = 2;
+  collective.communicator = communicator;
+  collective.calls = {{ParamId(costs_.size()), 50, 0}};  // 50 elements of bfloat16
+  return LaunchBehind(std::move(waits), stream, time, collective);
+}
+
+TaskId StepKit::Launch(StreamRole stream, TaskTime time, const dcsim::Collective& collective) {
+  return LaunchBehind({}, stream, time, collective);
+}
+
+TaskId StepKit::LaunchBehind(std::vector<TaskId> waits,
+                             StreamRole stream,
+                             TaskTime time,
+                             const dcsim::Collective& collective) {
+  TaskDraft draft;
+  draft.kind = TaskKind::kAllGather;
+  draft.stream = stream;
+  draft.waits = std::move(waits);
+  draft.work.kind = Work::Kind::kCollective;
+  draft.work.subject = static_cast<std::uint32_t>(builder_.AddCollective(collective).index());
+  return Add(draft, time);
+}
+
+TaskId StepKit::Wait(StreamRole stream, std::vector<TaskId> waits) {
+  TaskDraft draft;
+  draft.kind = TaskKind::kWait;
+  draft.stream = stream;
+  draft.waits = std::move(waits);
+  return Add(draft, {});
+}
+
+TaskId StepKit::Host(std::int64_t host, std::vector<TaskId> waits) {
+  TaskDraft draft;
+  draft.kind = TaskKind::kHostSynchronize;
+  draft.waits = std::move(waits);
+  return Add(draft, {0, host});
+}
+
+BufferId StepKit::AddBuffer(Bytes bytes) {
+  Buffer buffer;
+  buffer.bytes = bytes;
+  return AddBuffer(buffer);
+}
+
+const Schedule& StepKit::schedule() {
+  if (!schedule_) {
+    schedule_ = std::move(builder_).Build();
+  }
+  return *schedule_;
+}
+
+RunRecord Record(const Schedule& schedule,
+                 std::span<const WorkCost> costs,
+                 const SimulationOptions& options) {
+  RunRecord record;
+  Recorder recorder(record);
+  const std::array<Observer*, 1> observers = {&recorder};
+  record.result = Simulate(schedule, costs, options, observers);
+  return record;
+}
+
+}  // namespace dcsim

@@ -1,0 +1,109 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <ostream>
+#include <span>
+#include <vector>
+
+#include "model/cost/work_cost.h"
+#include "model/ir/schedule.h"
+#include "sim/engine/observer.h"
+#include "sim/engine/simulate.h"
+
+namespace dcsim {
+
+/// Nanoseconds of a task on its stream, and of the host to issue it.
+struct TaskTime {
+  std::int64_t device = 0;
+  std::int64_t host = 0;
+};
+
+/// From a first to a last nanosecond.
+struct Interval {
+  std::int64_t start = 0;
+  std::int64_t end = 0;
+
+  bool operator==(const Interval&) const = default;
+};
+std::ostream& operator<<(std::ostream& out, const Interval& interval);
+
+/// What an OnMemory call reported.
+struct MemoryRecord {
+  TaskId task;
+  std::uint32_t step = 0;
+  SimTime time;
+  Bytes live;
+  Bytes allocated;
+  Bytes reserved;
+};
+
+/// The result of a simulation, and everything that it told its observers.
+struct RunRecord {
+  /// The span of a task in a step; a failed check when it did not run.
+  const TaskSpan& span(TaskId task, std::uint32_t step = 0) const;
+  Interval at(TaskId task, std::uint32_t step = 0) const;
+  Interval host_at(TaskId task, std::uint32_t step = 0) const;
+
+  Simulation result;
+  std::vector<StepEvent> issued;
+  std::vector<StepEvent> ended;
+  std::vector<TaskSpan> spans;
+  std::vector<HostSpan> host;
+  std::vector<MemoryRecord> memory;
+};
+
+/// Runs a schedule and writes everything down.
+RunRecord Record(const Schedule& schedule,
+                 std::span<const WorkCost> costs,
+                 const SimulationOptions& options);
+
+/// One step, no warm-up, waiting for nothing costs nothing.
+SimulationOptions OneStep();
+/// So many steps, all measured.
+SimulationOptions Steps(std::uint32_t steps);
+
+/// A schedule under construction in which every task takes what the test says.
+class StepKit {
+ public:
+  /// A kernel on a stream; host time 0 unless given.
+  TaskId Kernel(StreamRole stream, TaskTime time, std::vector<TaskId> waits = {});
+  /// A collective of 100 bytes over 2 ranks on a stream.
+  TaskId Collective(StreamRole stream,
+                    TaskTime time,
+                    std::uint8_t communicator = 0,
+                    std::vector<TaskId> waits = {});
+  /// Any collective.
+  TaskId Launch(StreamRole stream, TaskTime time, const dcsim::Collective& collective);
+  /// A stream waits for others: no device time.
+  TaskId Wait(StreamRole stream, std::vector<TaskId> waits);
+  /// Work of the host alone, after it has blocked for the tasks.
+  TaskId Host(std::int64_t host, std::vector<TaskId> waits = {});
+  /// Any task; its work is replaced by one of its own.
+  TaskId Add(TaskDraft draft, TaskTime time);
+
+  BufferId AddBuffer(const Buffer& buffer) { return builder_.AddBuffer(buffer); }
+  /// A buffer from the compute stream's pool.
+  BufferId AddBuffer(Bytes bytes);
+
+  /// Builds the schedule; nothing can be added afterwards.
+  const Schedule& schedule();
+  const std::vector<WorkCost>& costs() const { return costs_; }
+  /// Every task has a work of its own, of the same number.
+  void SetSource(TaskId task, Source source) { costs_[task.index()].source = source; }
+  RunRecord Run(const SimulationOptions& options = OneStep()) {
+    return Record(schedule(), costs_, options);
+  }
+
+ private:
+  TaskId LaunchBehind(std::vector<TaskId> waits,
+                      StreamRole stream,
+                      TaskTime time,
+                      const dcsim::Collective& collective);
+
+  ScheduleBuilder builder_{2, {}};
+  std::vector<WorkCost> costs_;
+  std::optional<Schedule> schedule_;
+};
+
+}  // namespace dcsim

@@ -1,0 +1,32 @@
+#include "tests/support/workloads.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "model/ir/graph_reader.h"
+#include "tools/common/file.h"
+
+namespace dcsim {
+
+std::vector<std::string> WorkloadNames() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(DCSIM_SOURCE_DIR "/traces")) {
+    names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string WorkloadText(const std::string& name) {
+  return ReadFile(DCSIM_SOURCE_DIR "/traces/" + name + "/graph.json.gz");
+}
+
+std::string WorkloadProfileText(const std::string& name) {
+  return ReadFile(DCSIM_SOURCE_DIR "/traces/" + name + "/profile-h200.json.gz");
+}
+
+Graph WorkloadGraph(const std::string& name) {
+  return ParseGraph(WorkloadText(name), name);
+}
+
+}  // namespace dcsim

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "model/ir/graph.h"
+
+namespace dcsim {
+
+/// Names of the committed workloads (folders of traces/), in alphabetical order.
+std::vector<std::string> WorkloadNames();
+
+/// The uncompressed graph file of a committed workload.
+std::string WorkloadText(const std::string& name);
+
+/// The uncompressed profile of its ops on an H200.
+std::string WorkloadProfileText(const std::string& name);
+
+/// The graph itself.
+Graph WorkloadGraph(const std::string& name);
+
+}  // namespace dcsim

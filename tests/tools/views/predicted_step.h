@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+
+#include "model/cost/cluster.h"
+#include "model/ir/graph.h"
+#include "model/ir/plan.h"
+#include "model/ir/result.h"
+#include "model/ir/schedule.h"
+#include "model/ir/timeline.h"
+
+namespace dcsim {
+
+/// A graph and everything that follows from it on HandCluster: what views are made from.
+struct PredictedStep {
+  PredictedStep(Graph the_graph, const PlanSpec& spec, int ranks);
+
+  Graph graph;
+  Cluster cluster;
+  Schedule schedule;
+  Result result;
+  Timeline timeline;
+};
+
+/// Text of a graph of `layers` alike layers of two matrix products (modules model.layers.N.up and
+/// .down), between an embedding (model.embed) and a head, forward and backward.
+std::string StackText(int layers);
+
+/// ZeRO-3 of a stack on 2 ranks, one bucket.
+PredictedStep PredictStack(int layers);
+
+}  // namespace dcsim

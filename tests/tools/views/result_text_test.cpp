@@ -1,0 +1,116 @@
+#include "tools/views/result_text.h"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "tests/sim/test_cluster.h"
+
+namespace dcsim {
+namespace {
+
+Result SomeResult() {
+  Result result;
+  result.workload = "some-model";
+  result.plan = {{"policy", "plain-1"}, {"stage", 3}};
+  result.gpus = 4;
+  result.step_time = Duration::FromMs(200);
+  result.compute = Duration::FromMs(150);
+  result.exposed_communication = Duration::FromMs(30);
+  result.tokens_per_second = 123456.4;
+  result.model_flops_utilisation = 0.4567;
+  result.peak_reserved = Bytes::GiB(12);
+  result.peak_allocated = Bytes::GiB(11);
+  result.peak_live = Bytes::GiB(10);
+  result.allocated_after_step = Bytes::GiB(5);
+  result.peak_classes = {{BufferClass::kParameter, Bytes::GiB(1)},
+                         {BufferClass::kActivation, Bytes::GiB(9)}};
+  CollectiveTotals gathers;
+  gathers.calls = 1200;
+  gathers.launches = 1200;
+  gathers.payload = Bytes::GiB(4);
+  gathers.wire = Bytes::GiB(3);
+  gathers.busy = Duration::FromMs(40);
+  CollectiveTotals reductions = gathers;
+  reductions.kind = CollectiveKind::kReduceScatter;
+  reductions.launches = 10;
+  result.collectives = {gathers, reductions};
+  result.sources = {0.25, 0.125, 0.625};
+  return result;
+}
+
+TEST(ResultTextTest, CompletedStepIsATable) {
+  EXPECT_EQ(PrintResultText(SomeResult(), HandCluster()),
+            R"(some-model, ZeRO-3 (plain-1), 4 x Hand GPU: completed
+
+step time                    200 ms   123,456 tokens/s   45.7 % model FLOPs utilisation
+  compute                    150 ms   75.0 % of the step
+  exposed communication     30.0 ms   15.0 % of the step
+peak memory, reserved      12.0 GiB   of 63.0 GiB that Hand GPU leaves to tensors
+  allocated                11.0 GiB
+  live                     10.0 GiB   activations 9.00 GiB, parameters 1.00 GiB
+after the step             5.00 GiB   allocated
+collectives, busy time
+  all_gather                40.0 ms   1,200 calls, 4.00 GiB payload, 3.00 GiB sent by each GPU
+  reduce_scatter            40.0 ms   1,200 calls in 10 launches, 4.00 GiB payload, 3.00 GiB sent by each GPU
+device time by source        25.0 %   measured, 12.5 % interpolated, 62.5 % estimated
+)");
+}
+
+TEST(ResultTextTest, RetriesAreSaid) {
+  Result result = SomeResult();
+  result.allocator_retries = 3;
+  EXPECT_NE(PrintResultText(result, HandCluster())
+                .find("allocator retries                 3   the cache was flushed to make room\n"),
+            std::string::npos);
+}
+
+// Five classes by size; the other two, of 1 and 2 GiB, together.
+TEST(ResultTextTest, SmallClassesAtThePeakAreAddedUp) {
+  Result result = SomeResult();
+  result.peak_classes.clear();
+  for (int i = 1; i <= 7; ++i) {
+    result.peak_classes.push_back({static_cast<BufferClass>(i), Bytes::GiB(i)});
+  }
+  EXPECT_NE(PrintResultText(result, HandCluster())
+                .find("activations 7.00 GiB, reduce buckets 6.00 GiB, gradient partition 5.00 GiB, "
+                      "gradients 4.00 GiB, optimizer states 3.00 GiB, others 3.00 GiB\n"),
+            std::string::npos);
+}
+
+TEST(ResultTextTest, StepWithoutCollectivesHasNoTableOfThem) {
+  Result result = SomeResult();
+  result.collectives.clear();
+  EXPECT_EQ(PrintResultText(result, HandCluster()).find("collectives"), std::string::npos);
+}
+
+TEST(ResultTextTest, StepWithoutTimeHasNoShareOfIt) {
+  Result result = SomeResult();
+  result.step_time = Duration();
+  result.compute = Duration();
+  EXPECT_NE(PrintResultText(result, HandCluster()).find("0.0 % of the step"), std::string::npos);
+}
+
+TEST(ResultTextTest, OutOfMemorySaysWhoAskedForWhat) {
+  Result result = SomeResult();
+  result.outcome = "out_of_memory";
+  result.stop = StopReport{"aten::mm layers.3", Bytes::GiB(2), 0};
+  const std::string text = PrintResultText(result, HandCluster());
+  EXPECT_TRUE(
+      text.starts_with("some-model, ZeRO-3 (plain-1), 4 x Hand GPU: out of memory\n\n"
+                       "asked for                  2.00 GiB   by aten::mm layers.3\n"))
+      << text;
+  EXPECT_EQ(text.find("step time"), std::string::npos);
+}
+
+TEST(ResultTextTest, DeadlockNamesTheTask) {
+  Result result = SomeResult();
+  result.outcome = "deadlock";
+  result.stop = StopReport{"wait for all-gather w1", Bytes(0), 0};
+  EXPECT_EQ(PrintResultText(result, HandCluster()),
+            "some-model, ZeRO-3 (plain-1), 4 x Hand GPU: deadlock\n\n"
+            "can never start                       wait for all-gather w1\n");
+}
+
+}  // namespace
+}  // namespace dcsim
