@@ -44,6 +44,7 @@ const std::vector<at::Tensor>& HostGroup::Meet(int rank, const at::Tensor& tenso
 void HostGroup::Leave(int rank) {
   std::unique_lock<std::mutex> lock(mutex_);
   WaitForAll(lock, rank);
+  tensors_[static_cast<std::size_t>(rank)].reset();  // or it would live until the next collective
 }
 
 void HostGroup::Abort(const std::string& reason) {

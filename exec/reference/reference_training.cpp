@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include <ATen/Context.h>
 #include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros_like.h>
@@ -45,12 +46,14 @@ double RelativeDifference(double expected, double actual) {
 
 ReferenceTraining::ReferenceTraining(const Graph& graph,
                                      const Reference& reference,
-                                     c10::Device device)
+                                     const std::string& device)
     : graph_(graph),
       reference_(reference),
       device_(device),
-      params_(WholeParams(graph, reference.seed, device)),
-      runner_(graph, device, params_) {}
+      params_(WholeParams(graph, reference.seed, device_)),
+      runner_(graph, device_, params_) {
+  at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/true);
+}
 
 ReferenceTraining::Step ReferenceTraining::Run(int step, bool update) {
   const c10::InferenceMode inference;

@@ -16,8 +16,9 @@ namespace dcsim::exec {
 /// the ranks' micro-steps one after the other, gradients averaged in float32, AdamW.
 class ReferenceTraining {
  public:
-  /// Seed, ranks and accumulation are those of `reference`.
-  ReferenceTraining(const Graph& graph, const Reference& reference, c10::Device device);
+  /// Seed, ranks and accumulation are those of `reference`; `device` is "cpu" or "cuda". Turns
+  /// deterministic kernels on for the whole process, as the reference was made with.
+  ReferenceTraining(const Graph& graph, const Reference& reference, const std::string& device);
 
   struct Step {
     std::vector<std::vector<double>> losses;  // [rank][micro-step]

@@ -35,6 +35,8 @@ FlatBuffers AddFlatBuffers(LowerState& state, const FlatGroup& group) {
   flat.master = AddResident(state, BufferClass::kMaster, bytes);
   flat.first_moment = AddResident(state, BufferClass::kOptimizerState, bytes);
   flat.second_moment = AddResident(state, BufferClass::kOptimizerState, bytes);
+  constexpr Bytes kStepCount(4);  // float32, one for all parameters of the group
+  AddResident(state, BufferClass::kOptimizerState, kStepCount);
   return flat;
 }
 

@@ -7,13 +7,27 @@
 #include "model/base/text.h"
 #include "model/graph/step_facts.h"
 #include "model/passes/plain_policy.h"
+#include "model/passes/sharding.h"
 
 namespace dcsim {
 namespace {
 
 constexpr std::array<std::string_view, 1> kPolicyNames = {"plain-1"};
 
+/// What no plan can ask for, whatever made it; empty when the options agree.
+std::vector<std::string> FindOptionFaults(const ScheduleOptions& options) {
+  if (options.flush_collectives == FlushCollectives::kOnePerBucket && CutByParameter(options)) {
+    return {
+        "flush_collectives: one_per_bucket is for all_reduce in stages 1 and 2; where partitions "
+        "are cut parameter by parameter, one reduce-scatter over a bucket would mix them"};
+  }
+  return {};
+}
+
 void RejectContradictions(const PlanSpec& spec) {
+  for (const std::string& fault : FindOptionFaults(spec.options)) {
+    throw Error("plan: " + fault);
+  }
   const bool keeps = spec.keep_gathered.all || !spec.keep_gathered.patterns.empty();
   if (spec.options.stage != 3 && (keeps || spec.gather_ahead != 0)) {
     throw Error("plan: gather_ahead and keep_gathered are for stage 3; stage " +
@@ -125,7 +139,7 @@ Plan Resolve(const PlanSpec& spec, const Graph& graph, int ranks) {
 }
 
 std::vector<std::string> FindPlanFaults(const Plan& plan, const Graph& graph) {
-  std::vector<std::string> faults;
+  std::vector<std::string> faults = FindOptionFaults(plan.options);
   if (plan.graphs.size() != graph.graphs.size()) {
     faults.push_back("the plan is for " + std::to_string(plan.graphs.size()) +
                      " graphs, the workload has " + std::to_string(graph.graphs.size()));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "model/base/error.h"
 #include "model/ir/task_label.h"
 
 namespace dcsim {
@@ -330,6 +331,19 @@ std::vector<Violation> Verify(const Schedule& schedule, const Graph& graph) {
   }
   CheckReductions(state);
   return std::move(state.violations);
+}
+
+void RequireCorrect(const Schedule& schedule, const Graph& graph) {
+  const auto violations = Verify(schedule, graph);
+  if (violations.empty()) {
+    return;
+  }
+  constexpr std::size_t kShown = 5;
+  std::string text = "the schedule breaks " + std::to_string(violations.size()) + " rules";
+  for (std::size_t i = 0; i < std::min(kShown, violations.size()); ++i) {
+    text += "\n  " + violations[i].message;
+  }
+  throw Error(text);
 }
 
 }  // namespace dcsim

@@ -40,4 +40,7 @@ struct Violation {
 /// found as well; it is reported of that step's task, after what the first step shows.
 std::vector<Violation> Verify(const Schedule& schedule, const Graph& graph);
 
+/// Throws Error with the first broken rules of a schedule, if there are any.
+void RequireCorrect(const Schedule& schedule, const Graph& graph);
+
 }  // namespace dcsim

@@ -7,6 +7,7 @@
 #include "model/graph/step_facts.h"
 #include "model/ir/graph_text.h"
 #include "model/passes/resolve.h"
+#include "model/passes/sharding.h"
 
 namespace dcsim {
 namespace {
@@ -245,7 +246,9 @@ PlanSpec RandomSpec(Dice& dice, const Graph& graph) {
   options.reduce_bucket = kBuckets[dice.Below(4)];
   options.double_buffer = dice.OneIn(2);
   options.reduce_collective = static_cast<ReduceCollective>(dice.Below(2));
-  options.flush_collectives = static_cast<FlushCollectives>(dice.Below(2));
+  if (!CutByParameter(options)) {
+    options.flush_collectives = static_cast<FlushCollectives>(dice.Below(2));
+  }
   options.communicators = 1 + static_cast<int>(dice.Below(2));
   options.release = static_cast<ReleaseMode>(dice.Below(2));
   if (dice.OneIn(2)) {

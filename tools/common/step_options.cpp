@@ -1,6 +1,7 @@
 #include "tools/common/step_options.h"
 
 #include "model/base/error.h"
+#include "model/passes/verify.h"
 
 namespace dcsim {
 namespace {
@@ -41,6 +42,7 @@ LoadedStep LoadStep(const StepOptions& options) {
   Plan plan = LoadPlan(options.plan, overrides, workload.graph, RanksFor(options, cluster));
   const PredictionInputs inputs{workload.graph, profile ? &*profile : nullptr, cluster};
   Schedule schedule = LowerFor(plan, inputs);
+  RequireCorrect(schedule, workload.graph);
   return {std::move(workload), std::move(cluster), std::move(profile), std::move(plan),
           std::move(schedule)};
 }

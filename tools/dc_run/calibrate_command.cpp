@@ -2,13 +2,11 @@
 #include <iostream>
 #include <memory>
 
-#include <c10/cuda/CUDAFunctions.h>
-
 #include "exec/calibrate/collective_benchmark.h"
 #include "exec/calibrate/host_benchmark.h"
 #include "exec/calibrate/memory_benchmark.h"
-#include "exec/communicator/nccl_communicator.h"
 #include "exec/device/machine.h"
+#include "exec/launch/gpu_rank.h"
 #include "exec/launch/rank_processes.h"
 #include "model/base/error.h"
 #include "model/base/text.h"
@@ -35,27 +33,10 @@ void Report(const std::string& line) {
   std::cerr << "calibrate: " << line << "\n";
 }
 
-std::unique_ptr<exec::NcclCommunicator> Join(exec::Rendezvous& rendezvous,
-                                             const exec::RankIdentity& identity) {
-  if (identity.rank == 0) {
-    const ncclUniqueId id = exec::NcclCommunicator::MakeId();
-    rendezvous.Set("nccl", std::string(id.internal, sizeof(id.internal)));
-  }
-  const std::string shared = rendezvous.Get("nccl");
-  ncclUniqueId id;
-  std::copy(shared.begin(), shared.end(), id.internal);
-  return std::make_unique<exec::NcclCommunicator>(id, identity.rank, identity.size);
-}
-
 int CalibrateRank(const CalibrateOptions& options,
                   const exec::RankIdentity& identity,
                   const exec::RendezvousAddress& address) {
-  if (exec::GpuCount() <= identity.local_rank) {
-    throw SystemError("rank " + std::to_string(identity.rank) + " needs GPU " +
-                      std::to_string(identity.local_rank) + ", this machine has " +
-                      std::to_string(exec::GpuCount()));
-  }
-  c10::cuda::set_device(static_cast<c10::DeviceIndex>(identity.local_rank));
+  exec::SelectGpu(identity);
   exec::Rendezvous rendezvous(address, identity);
   CalibrationResult result;
   if (identity.rank == 0) {
@@ -66,9 +47,9 @@ int CalibrateRank(const CalibrateOptions& options,
   }
   rendezvous.Exchange("single", "");
   if (identity.size > 1) {
-    const auto communicator = Join(rendezvous, identity);
+    const auto communicators = exec::JoinCommunicators(rendezvous, identity, 1);
     const auto report = identity.rank == 0 ? Report : [](const std::string&) {};
-    result.collectives = exec::BenchmarkCollectives(*communicator, rendezvous, {}, report);
+    result.collectives = exec::BenchmarkCollectives(*communicators.front(), rendezvous, {}, report);
   }
   if (identity.rank == 0) {
     result.machine = exec::MachineReport();

@@ -5,8 +5,6 @@
 #include <iostream>
 #include <memory>
 
-#include <ATen/Context.h>
-
 #include "exec/device/machine.h"
 #include "exec/reference/reference_file.h"
 #include "exec/reference/reference_training.h"
@@ -51,22 +49,17 @@ std::string Describe(const Graph& graph, std::size_t step, const exec::StepCompa
          Scientific(comparison.largest_gradient_error) + " (" + worst + ")\n";
 }
 
-c10::Device DeviceOf(const CheckOptions& options) {
-  if (options.device == "cpu") {
-    return c10::kCPU;
-  }
-  if (options.device != "cuda") {
+void RejectDevice(const CheckOptions& options) {
+  if (options.device != "cuda" && options.device != "cpu") {
     throw Error("--device " + options.device + ": expected cuda or cpu");
   }
-  if (exec::GpuCount() == 0) {
+  if (options.device == "cuda" && exec::GpuCount() == 0) {
     throw SystemError("no GPU found; --device cpu checks on the CPU");
   }
-  return {c10::kCUDA, 0};
 }
 
 ExitCode RunCheck(const CheckOptions& options) {
-  const c10::Device device = DeviceOf(options);
-  at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/true);
+  RejectDevice(options);
   const Workload workload = LoadWorkload(options.workload);
   const std::string path =
       options.reference.empty()
@@ -79,7 +72,7 @@ ExitCode RunCheck(const CheckOptions& options) {
   const double tolerance = options.exact            ? 0
                            : options.tolerance >= 0 ? options.tolerance
                                                     : DefaultTolerance(workload.graph);
-  exec::ReferenceTraining training(workload.graph, reference, device);
+  exec::ReferenceTraining training(workload.graph, reference, options.device);
   bool agrees = true;
   for (std::size_t step = 0; step < steps; ++step) {
     const auto actual = training.Run(static_cast<int>(step), step + 1 < steps);

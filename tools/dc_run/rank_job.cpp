@@ -4,18 +4,12 @@
 #include <memory>
 #include <thread>
 
-#include <c10/cuda/CUDACachingAllocator.h>
-#include <c10/cuda/CUDAFunctions.h>
-#include <c10/util/Exception.h>
-
 #include "exec/communicator/host_communicator.h"
-#include "exec/communicator/nccl_communicator.h"
 #include "exec/device/machine.h"
-#include "exec/executor/step_executor.h"
+#include "exec/launch/gpu_rank.h"
 #include "exec/launch/rank_processes.h"
-#include "exec/launch/rendezvous.h"
+#include "exec/measure/measure_rank.h"
 #include "model/base/error.h"
-#include "model/ir/task_label.h"
 #include "tools/dc_run/measured_result.h"
 
 namespace dcsim {
@@ -35,38 +29,14 @@ struct Job {
   const Done& done;
 };
 
-exec::MeasureSettings RankSettings(const Job& job,
-                                   const RankIdentity& identity,
-                                   const ExecutionCase& execution) {
+exec::MeasureSettings RankSettings(const Job& job, int rank, const ExecutionCase& execution) {
   exec::MeasureSettings settings = job.settings.measure;
-  settings.report = [identity, name = execution.plan_file](const std::string& line) {
-    if (identity.rank == 0) {
+  settings.report = [rank, name = execution.plan_file](const std::string& line) {
+    if (rank == 0) {
       std::cerr << name << ": " << line << "\n";
     }
   };
   return settings;
-}
-
-/// Executes one case on one rank. Out of memory becomes RankOutOfMemory.
-RankMeasurement ExecuteOne(const Job& job,
-                           const ExecutionCase& execution,
-                           const RankIdentity& identity,
-                           c10::Device device,
-                           const std::vector<Communicator*>& communicators) {
-  std::unique_ptr<exec::StepExecutor> executor;
-  const std::string who = "rank " + std::to_string(identity.rank);
-  try {
-    executor = std::make_unique<exec::StepExecutor>(exec::RankSetup{
-        job.graph, execution.schedule, device, communicators, job.settings.seed, {}});
-    return exec::MeasureSteps(*executor, execution.schedule, device,
-                              RankSettings(job, identity, execution));
-  } catch (const c10::OutOfMemoryError& error) {
-    const std::string what = error.what();
-    const std::string where =
-        executor == nullptr ? "allocation of weights and optimizer states"
-                            : TaskLabel(execution.schedule, job.graph, executor->current_task());
-    throw exec::RankOutOfMemory(who + ", " + where + ": " + what.substr(0, what.find('\n')));
-  }
 }
 
 ExecutionResult Merge(const Job& job,
@@ -85,46 +55,23 @@ ExecutionResult Merge(const Job& job,
 }
 
 // --- GPUs: a process a rank
-// -----------------------------------------------------------------------
-
-std::vector<std::unique_ptr<Communicator>> JoinCommunicators(Rendezvous& rendezvous,
-                                                             const RankIdentity& identity) {
-  constexpr int kCommunicators = 2;
-  std::vector<std::unique_ptr<Communicator>> communicators;
-  for (int i = 0; i < kCommunicators; ++i) {
-    const std::string key = "nccl/" + std::to_string(i);
-    if (identity.rank == 0) {
-      const ncclUniqueId id = exec::NcclCommunicator::MakeId();
-      rendezvous.Set(key, std::string(id.internal, sizeof(id.internal)));
-    }
-    const std::string shared = rendezvous.Get(key);
-    ncclUniqueId id;
-    std::copy(shared.begin(), shared.end(), id.internal);
-    communicators.push_back(
-        std::make_unique<exec::NcclCommunicator>(id, identity.rank, identity.size));
-  }
-  return communicators;
-}
 
 int RunGpuRank(const Job& job,
                const RankIdentity& identity,
                const exec::RendezvousAddress& address) {
-  if (exec::GpuCount() <= identity.local_rank) {
-    throw SystemError("rank " + std::to_string(identity.rank) + " needs GPU " +
-                      std::to_string(identity.local_rank) + ", this machine has " +
-                      std::to_string(exec::GpuCount()));
-  }
-  const auto local = static_cast<c10::DeviceIndex>(identity.local_rank);
-  c10::cuda::set_device(local);
-  const c10::Device device(c10::kCUDA, local);
+  const auto device = exec::SelectGpu(identity);
   Rendezvous rendezvous(address, identity);
-  const auto communicators = JoinCommunicators(rendezvous, identity);
+  constexpr int kCommunicators = 2;
+  const auto communicators = exec::JoinCommunicators(rendezvous, identity, kCommunicators);
   std::vector<Communicator*> views;
   for (const auto& communicator : communicators) {
     views.push_back(communicator.get());
   }
   for (std::size_t i = 0; i < job.cases.size(); ++i) {
-    const RankMeasurement own = ExecuteOne(job, job.cases[i], identity, device, views);
+    const ExecutionCase& execution = job.cases[i];
+    const RankMeasurement own =
+        exec::MeasureRank({job.graph, execution.schedule, device, views, job.settings.seed, {}},
+                          identity.rank, RankSettings(job, identity.rank, execution));
     const auto texts =
         rendezvous.Exchange("result/" + std::to_string(i), exec::PrintRankMeasurement(own));
     if (identity.rank == 0) {
@@ -134,17 +81,16 @@ int RunGpuRank(const Job& job,
       }
       job.done(i, Merge(job, i, std::move(ranks), own.timeline));
     }
-    c10::cuda::CUDACachingAllocator::emptyCache();
   }
   rendezvous.Exchange("end", "");  // rank 0 serves the store until all have read what they need
   return 0;
 }
 
 // --- CPU: a thread a rank
-// -------------------------------------------------------------------------
 
 void ExecuteOnThreads(const Job& job, std::size_t index) {
   const int size = job.settings.gpus;
+  const ExecutionCase& execution = job.cases[index];
   const auto group = std::make_shared<exec::HostGroup>(size);
   std::vector<RankMeasurement> ranks(static_cast<std::size_t>(size));
   std::vector<std::string> failures(static_cast<std::size_t>(size));
@@ -154,8 +100,8 @@ void ExecuteOnThreads(const Job& job, std::size_t index) {
       const auto at = static_cast<std::size_t>(rank);
       try {
         exec::HostCommunicator communicator(group, rank);
-        ranks[at] = ExecuteOne(job, job.cases[index], {rank, rank, size}, c10::Device(c10::kCPU),
-                               {&communicator});
+        ranks[at] = exec::MeasureCpuRank(job.graph, execution.schedule, communicator,
+                                         job.settings.seed, RankSettings(job, rank, execution));
       } catch (const std::exception& error) {
         failures[at] = error.what();
         group->Abort("rank " + std::to_string(rank) + ": " + error.what());

@@ -4,6 +4,7 @@
 #include "model/base/error.h"
 #include "model/base/text.h"
 #include "model/passes/lower.h"
+#include "model/passes/verify.h"
 #include "tools/common/file.h"
 #include "tools/common/load.h"
 #include "tools/dc_run/commands.h"
@@ -91,6 +92,7 @@ ExitCode RunSteps(const RunStepOptions& options) {
   for (const std::string& file : options.plans) {
     Plan plan = LoadPlan(file, overrides, workload.graph, options.gpus);
     Schedule schedule = Lower(plan, workload.graph, nullptr, {});
+    RequireCorrect(schedule, workload.graph);
     cases.push_back({file, std::move(plan), std::move(schedule)});
   }
   const bool completed = ExecuteCases(

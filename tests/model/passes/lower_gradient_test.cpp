@@ -22,13 +22,13 @@ Graph TransposedGradient() {
 // The bucket takes flat gradients (1.2, step 5: "the contiguous, flat gradient"): a copy is made,
 // 30 B read and written, the transposed one goes at once, and the copy stays until the flush.
 constexpr char kMadeContiguous[] = R"(
-19 compute aten::mm r b5,b17 w b18 +b18 -b17
-20 compute make-contiguous w1 [60 B] r b18 w b19 +b19
-21 host free -b18
-22 copy reduce-grad-copy w1 [60 B] after 20 r b19 w b14
-23 reduce pre-divide 2 tensors [88 B] after 22 w b14
-24 reduce reduce 2 tensors [44 B] r b14 w b1
-25 compute wait for reduce-grad-copy w1 after 22 -b13 -b19
+19 compute aten::mm r b6,b18 w b19 +b19 -b18
+20 compute make-contiguous w1 [60 B] r b19 w b20 +b20
+21 host free -b19
+22 copy reduce-grad-copy w1 [60 B] after 20 r b20 w b15
+23 reduce pre-divide 2 tensors [88 B] after 22 w b15
+24 reduce reduce 2 tensors [44 B] r b15 w b1
+25 compute wait for reduce-grad-copy w1 after 22 -b14 -b20
 )";
 
 TEST(LowerGradientTest, TransposedGradientIsCopiedFirst) {
@@ -38,16 +38,16 @@ TEST(LowerGradientTest, TransposedGradientIsCopiedFirst) {
 // ZeRO-1 keeps the copy of the first micro-step, b14, and adds the transposed gradient of the
 // second to it: no second copy.
 constexpr char kKeptContiguous[] = R"(
-8 compute aten::mm r b4,b12 w b13 +b13 -b12
-9 compute make-contiguous w1 [60 B] r b13 w b14 +b14
-10 host free -b13
+8 compute aten::mm r b5,b13 w b14 +b14 -b13
+9 compute make-contiguous w1 [60 B] r b14 w b15 +b15
+10 host free -b14
 11 host end-backward
 )";
 constexpr char kAddedTransposed[] = R"(
-25 compute aten::mm r b4,b23 w b24 +b24 -b23
-26 compute accumulate w1 [90 B] r b24 w b14
-27 host free -b24
-28 copy reduce-grad-copy w1 [60 B] after 26 r b14 w b21
+25 compute aten::mm r b5,b24 w b25 +b25 -b24
+26 compute accumulate w1 [90 B] r b25 w b15
+27 host free -b25
+28 copy reduce-grad-copy w1 [60 B] after 26 r b15 w b22
 )";
 
 TEST(LowerGradientTest, TransposedGradientIsKeptAsACopy) {
@@ -79,15 +79,15 @@ backward
 // Each half is copied (8 B read and written), since adding to one in place must not depend on the
 // other's life; the shared tensor b7 goes when the second copy has been issued.
 constexpr char kHalves[] = R"(
-3 compute my::grad r b6 w b7 +b7 -b6
+3 compute my::grad r b7 w b8 +b8 -b7
 4 host aten::slice
-5 host allocate +b8 +b9
-6 compute make-contiguous a [16 B] r b7 w b10 +b10
-7 copy reduce-grad-copy a [16 B] after 6 r b10 w b8
+5 host allocate +b9 +b10
+6 compute make-contiguous a [16 B] r b8 w b11 +b11
+7 copy reduce-grad-copy a [16 B] after 6 r b11 w b9
 8 host aten::slice
-9 compute make-contiguous b [16 B] r b7 w b11 +b11
-10 host free -b7
-11 copy reduce-grad-copy b [16 B] after 9 r b11 w b8
+9 compute make-contiguous b [16 B] r b8 w b12 +b12
+10 host free -b8
+11 copy reduce-grad-copy b [16 B] after 9 r b12 w b9
 )";
 
 TEST(LowerGradientTest, HalvesOfOneTensorAreCopied) {
@@ -97,15 +97,15 @@ TEST(LowerGradientTest, HalvesOfOneTensorAreCopied) {
 // In the second micro-step both halves are added to what was kept, b8 and b9, and the shared tensor
 // b12 goes after the second addition.
 constexpr char kAddedHalves[] = R"(
-14 compute my::grad r b11 w b12 +b12 -b11
+14 compute my::grad r b12 w b13 +b13 -b12
 15 host aten::slice
-16 compute accumulate a [24 B] r b12 w b8
-17 host allocate +b13 +b14
-18 copy reduce-grad-copy a [16 B] after 16 r b8 w b13
+16 compute accumulate a [24 B] r b13 w b9
+17 host allocate +b14 +b15
+18 copy reduce-grad-copy a [16 B] after 16 r b9 w b14
 19 host aten::slice
-20 compute accumulate b [24 B] r b12 w b9
-21 host free -b12
-22 copy reduce-grad-copy b [16 B] after 20 r b9 w b13
+20 compute accumulate b [24 B] r b13 w b10
+21 host free -b13
+22 copy reduce-grad-copy b [16 B] after 20 r b10 w b14
 )";
 
 TEST(LowerGradientTest, HalvesOfOneTensorAreAddedOneByOne) {
@@ -117,14 +117,14 @@ TEST(LowerGradientTest, HalvesOfOneTensorAreAddedOneByOne) {
 // The gradient g is read again after it is complete: its memory stays until the last of both, the
 // op (6) and the flush that drops the reference (11).
 constexpr char kReadAgain[] = R"(
-3 compute my::grad r b6 w b7 +b7 -b6
-4 host allocate +b8 +b9
-5 copy reduce-grad-copy w [16 B] after 3 r b7 w b8
-6 compute my::norm r b7 w b10 +b10 -b10
-7 reduce pre-divide w [16 B] after 5 w b8
-8 reduce reduce w [8 B] w b8
-9 reduce store-reduced w [8 B] r b8 w b1
-10 compute wait for reduce-grad-copy w after 5 -b7
+3 compute my::grad r b7 w b8 +b8 -b7
+4 host allocate +b9 +b10
+5 copy reduce-grad-copy w [16 B] after 3 r b8 w b9
+6 compute my::norm r b8 w b11 +b11 -b11
+7 reduce pre-divide w [16 B] after 5 w b9
+8 reduce reduce w [8 B] w b9
+9 reduce store-reduced w [8 B] r b9 w b1
+10 compute wait for reduce-grad-copy w after 5 -b8
 )";
 
 TEST(LowerGradientTest, GradientThatIsReadAgainStays) {
@@ -147,8 +147,8 @@ backward
 // that op, not with the flush.
 constexpr char kOutlivesItsFlush[] = R"(
 10 compute wait for reduce-grad-copy w after 5
-11 copy reduce-grad-copy v [20 B] after 10 r b10 w b9
-12 compute my::norm r b7 w b11 +b11 -b7 -b11
+11 copy reduce-grad-copy v [20 B] after 10 r b11 w b10
+12 compute my::norm r b8 w b12 +b12 -b8 -b12
 )";
 
 TEST(LowerGradientTest, GradientMayOutliveItsFlush) {
@@ -175,13 +175,13 @@ backward
 // The loss is the parameter itself: its gradient is the tangent, which no op makes or reads. It is
 // reduced before the backward's first op would come, and freed by the flush.
 constexpr char kTangent[] = R"(
-2 compute set-tangents [2 B] w b6 +b6
-3 host allocate +b7 +b8
-4 copy reduce-grad-copy w [4 B] after 2 r b6 w b7
-5 reduce pre-divide w [4 B] after 4 w b7
-6 reduce reduce w [2 B] w b7
-7 reduce store-reduced w [0 B] r b7 w b1
-8 compute wait for reduce-grad-copy w after 4 -b6
+2 compute set-tangents [2 B] w b7 +b7
+3 host allocate +b8 +b9
+4 copy reduce-grad-copy w [4 B] after 2 r b7 w b8
+5 reduce pre-divide w [4 B] after 4 w b8
+6 reduce reduce w [2 B] w b8
+7 reduce store-reduced w [0 B] r b8 w b1
+8 compute wait for reduce-grad-copy w after 4 -b7
 )";
 
 TEST(LowerGradientTest, TangentMayBeTheGradient) {
@@ -227,22 +227,22 @@ backward of 0
 // 1.2, end_backward: each backward graph flushes and makes the host wait; only the last one gives
 // the buckets back. The loss of the step before (b5) goes after the second forward.
 constexpr char kBroken[] = R"(
-8 host free -b5
-9 compute set-tangents [2 B] w b9 +b9
-10 compute my::grad r b9 w b10 +b10
-11 host allocate +b11 +b12
-12 copy reduce-grad-copy v [32 B] after 10 r b10 w b11
-13 compute my::grad r b9 w b13 +b13 -b9
-14 reduce pre-divide v [32 B] after 12 w b11
-15 reduce reduce v [16 B] r b11 w b1
-16 compute wait for reduce-grad-copy v after 12 -b10
+8 host free -b6
+9 compute set-tangents [2 B] w b10 +b10
+10 compute my::grad r b10 w b11 +b11
+11 host allocate +b12 +b13
+12 copy reduce-grad-copy v [32 B] after 10 r b11 w b12
+13 compute my::grad r b10 w b14 +b14 -b10
+14 reduce pre-divide v [32 B] after 12 w b12
+15 reduce reduce v [16 B] r b12 w b1
+16 compute wait for reduce-grad-copy v after 12 -b11
 17 host end-backward after 15
-18 compute my::grad r b13 w b14 +b14 -b13
-19 copy reduce-grad-copy w [16 B] after 18 r b14 w b12
-20 reduce pre-divide w [16 B] after 19 w b12
-21 reduce reduce w [8 B] r b12 w b1
-22 compute wait for reduce-grad-copy w after 19 -b14
-23 host end-backward after 21 -b11 -b12
+18 compute my::grad r b14 w b15 +b15 -b14
+19 copy reduce-grad-copy w [16 B] after 18 r b15 w b13
+20 reduce pre-divide w [16 B] after 19 w b13
+21 reduce reduce w [8 B] r b13 w b1
+22 compute wait for reduce-grad-copy w after 19 -b15
+23 host end-backward after 21 -b12 -b13
 )";
 
 TEST(LowerGradientTest, BucketsLiveUntilTheLastBackwardGraph) {

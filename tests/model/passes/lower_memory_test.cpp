@@ -37,14 +37,14 @@ backward
 // those of the step before (b6, b7), the second those of the first (b8, b9), and its own b6 and b7
 // go on to the next step. The input (b5) and the weights (b0) stay.
 constexpr char kHeldFirst[] = R"(
-0 compute my::op r b5,b0 w b8 +b8
-1 compute my::loss r b8 w b9 +b9
-2 host free -b6 -b7
+0 compute my::op r b6,b0 w b9 +b9
+1 compute my::loss r b9 w b10 +b10
+2 host free -b7 -b8
 )";
 constexpr char kHeldSecond[] = R"(
-12 compute my::op r b5,b0 w b6 +b6
-13 compute my::loss r b6 w b7 +b7
-14 host free -b8 -b9
+12 compute my::op r b6,b0 w b7 +b7
+13 compute my::loss r b7 w b8 +b8
+14 host free -b9 -b10
 )";
 
 TEST(LowerMemoryTest, HeldOutputsGoAfterTheNextForward) {
@@ -70,8 +70,8 @@ TEST(LowerMemoryTest, OnlyHeldOutputsOfTheLastMicroStepAreCarried) {
 
 // An output that is not held goes after its last use (y, b8).
 constexpr char kNotHeld[] = R"(
-0 compute my::op r b5,b0 w b7 +b7
-1 compute my::loss r b7 w b6 +b6 -b7
+0 compute my::op r b6,b0 w b8 +b8
+1 compute my::loss r b8 w b7 +b7 -b8
 )";
 
 TEST(LowerMemoryTest, OtherOutputsGoAfterTheirLastUse) {

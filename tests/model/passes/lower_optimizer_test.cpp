@@ -17,9 +17,9 @@ PlanSpec OptimizerSpec(OptimizerKernels kernels) {
 
 // Master, gradient and two moments read, all but the gradient written: 28 B an element.
 constexpr char kFused[] = R"(
-18 compute cast-gradients [60 B] r b8 w b16 +b16 -b8
-19 compute optimizer-step [280 B] r b16 w b1,b2,b3
-20 compute store-params [60 B] r b1 w b0 -b16
+18 compute cast-gradients [60 B] r b9 w b17 +b17 -b9
+19 compute optimizer-step [280 B] r b17 w b1,b2,b3
+20 compute store-params [60 B] r b1 w b0 -b17
 )";
 
 TEST(LowerOptimizerTest, FusedHoldsNoTemporary) {
@@ -30,21 +30,21 @@ TEST(LowerOptimizerTest, FusedHoldsNoTemporary) {
 // two, write) 12; exp_avg_sq mul 8 and addcmul 12; sqrt 8; division by the bias correction 8; eps
 // 8; addcdiv (read three, write) 16: 80. The square root's result is a temporary.
 constexpr char kForeach[] = R"(
-18 compute cast-gradients [60 B] r b8 w b16 +b16 -b8
-19 compute optimizer-step [800 B] r b16 w b1,b2,b3 +b17 -b17
-20 compute store-params [60 B] r b1 w b0 -b16
+18 compute cast-gradients [60 B] r b9 w b17 +b17 -b9
+19 compute optimizer-step [800 B] r b17 w b1,b2,b3 +b18 -b18
+20 compute store-params [60 B] r b1 w b0 -b17
 )";
 
 TEST(LowerOptimizerTest, ForeachHoldsOneTemporary) {
   const PlanSpec spec = OptimizerSpec(OptimizerKernels::kForeach);
   EXPECT_EQ(TinyTaskLines(spec, TwoLayers(), 18, 20), kForeach);
-  EXPECT_EQ(LowerTiny(spec, TwoLayers()).buffer(BufferId(17)).bytes, Bytes(40));
+  EXPECT_EQ(LowerTiny(spec, TwoLayers()).buffer(BufferId(18)).bytes, Bytes(40));
 }
 
 constexpr char kForLoop[] = R"(
-18 compute cast-gradients [60 B] r b8 w b16 +b16 -b8
-19 compute optimizer-step [800 B] r b16 w b1,b2,b3 +b17 +b18 -b17 -b18
-20 compute store-params [60 B] r b1 w b0 -b16
+18 compute cast-gradients [60 B] r b9 w b17 +b17 -b9
+19 compute optimizer-step [800 B] r b17 w b1,b2,b3 +b18 +b19 -b18 -b19
+20 compute store-params [60 B] r b1 w b0 -b17
 )";
 
 TEST(LowerOptimizerTest, ForLoopHoldsTwoTemporaries) {
@@ -65,14 +65,14 @@ TEST(LowerOptimizerTest, FusedIsOneKernelTheOthersAreEight) {
 // Clipping: the partition's norm (20 B read), one float32 summed over ranks behind it, compute
 // waits for the sum; the float32 gradient is scaled in place, 40 B read and written.
 constexpr char kClipped[] = R"(
-17 host end-backward after 15 -b12 -b13
-18 compute gradient-norm [20 B] r b8
+17 host end-backward after 15 -b13 -b14
+18 compute gradient-norm [20 B] r b9
 19 reduce reduce-norm [4 B] after 18
 20 compute wait for reduce-norm after 19
-21 compute cast-gradients [60 B] r b8 w b16 +b16 -b8
-22 compute clip-gradients [80 B] w b16
-23 compute optimizer-step [280 B] r b16 w b1,b2,b3
-24 compute store-params [60 B] r b1 w b0 -b16
+21 compute cast-gradients [60 B] r b9 w b17 +b17 -b9
+22 compute clip-gradients [80 B] w b17
+23 compute optimizer-step [280 B] r b17 w b1,b2,b3
+24 compute store-params [60 B] r b1 w b0 -b17
 25 reduce gather-updated [40 B] after 24 w b0
 26 compute wait for gather-updated after 25
 )";
@@ -110,10 +110,12 @@ resident b0 parameters 14 B
 resident b1 master weights 8 B
 resident b2 optimizer states 8 B
 resident b3 optimizer states 8 B
-resident b4 parameters 16 B
-resident b5 master weights 8 B
-resident b6 optimizer states 8 B
+resident b4 optimizer states 4 B
+resident b5 parameters 16 B
+resident b6 master weights 8 B
 resident b7 optimizer states 8 B
+resident b8 optimizer states 8 B
+resident b9 optimizer states 4 B
 )";
 
 TEST(LowerOptimizerTest, EachDTypeHasItsOwnStates) {
@@ -123,14 +125,14 @@ TEST(LowerOptimizerTest, EachDTypeHasItsOwnStates) {
 
 // One after the other; both gathers of new weights, and compute waits for the last.
 constexpr char kMixedOptimizer[] = R"(
-20 compute cast-gradients [12 B] r b9 w b18 +b18 -b9
-21 compute optimizer-step [56 B] r b18 w b1,b2,b3
-22 compute store-params [12 B] r b1 w b0 -b18
+20 compute cast-gradients [12 B] r b11 w b20 +b20 -b11
+21 compute optimizer-step [56 B] r b20 w b1,b2,b3
+22 compute store-params [12 B] r b1 w b0 -b20
 23 reduce gather-updated [8 B] after 22 w b0
-24 compute cast-gradients [16 B] r b10 w b19 +b19 -b10
-25 compute optimizer-step [56 B] r b19 w b5,b6,b7
-26 compute store-params [16 B] r b5 w b4 -b19
-27 reduce gather-updated [16 B] after 26 w b4
+24 compute cast-gradients [16 B] r b12 w b21 +b21 -b12
+25 compute optimizer-step [56 B] r b21 w b6,b7,b8
+26 compute store-params [16 B] r b6 w b5 -b21
+27 reduce gather-updated [16 B] after 26 w b5
 28 compute wait for gather-updated after 27
 )";
 

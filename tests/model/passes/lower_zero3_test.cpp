@@ -30,35 +30,36 @@ resident b1 gradient partition 22 B
 resident b2 master weights 44 B
 resident b3 optimizer states 44 B
 resident b4 optimizer states 44 B
-resident b5 inputs 12 B
-0 gather all-gather w1 [32 B] r b0 w b7 +b7
+resident b5 optimizer states 4 B
+resident b6 inputs 12 B
+0 gather all-gather w1 [32 B] r b0 w b8 +b8
 1 compute wait for all-gather w1 after 0
-2 compute aten::mm r b5,b7 w b8 +b8
-3 host release w1 -b7
-4 gather all-gather w2 [12 B] after 2 r b0 w b9 +b9
+2 compute aten::mm r b6,b8 w b9 +b9
+3 host release w1 -b8
+4 gather all-gather w2 [12 B] after 2 r b0 w b10 +b10
 5 compute wait for all-gather w2 after 4
-6 compute aten::mm r b8,b9 w b10 +b10
-7 host release w2 -b9
-8 compute aten::sum r b10 w b6 +b6 -b10
-9 host free -b6
-10 compute set-tangents [2 B] w b11 +b11
-11 compute aten::fill r b11 w b12 +b12 -b11
-12 compute aten::mm r b8,b12 w b13 +b13 -b8
-13 host allocate +b14 +b15
-14 copy reduce-grad-copy w2 [20 B] after 12 r b13 w b14
-15 gather all-gather w2 [12 B] after 12 r b0 w b16 +b16
+6 compute aten::mm r b9,b10 w b11 +b11
+7 host release w2 -b10
+8 compute aten::sum r b11 w b7 +b7 -b11
+9 host free -b7
+10 compute set-tangents [2 B] w b12 +b12
+11 compute aten::fill r b12 w b13 +b13 -b12
+12 compute aten::mm r b9,b13 w b14 +b14 -b9
+13 host allocate +b15 +b16
+14 copy reduce-grad-copy w2 [20 B] after 12 r b14 w b15
+15 gather all-gather w2 [12 B] after 12 r b0 w b17 +b17
 16 compute wait for all-gather w2 after 15
-17 compute aten::mm r b12,b16 w b17 +b17 -b12
-18 host release w2 -b16
-19 compute aten::mm r b5,b17 w b18 +b18 -b17
-20 copy reduce-grad-copy w1 [60 B] after 19 r b18 w b14
-21 reduce pre-divide 2 tensors [88 B] after 20 w b14
-22 reduce reduce 2 tensors [44 B] r b14 w b1
-23 compute wait for reduce-grad-copy w1 after 20 -b13 -b18
-24 host end-backward after 22 -b14 -b15
-25 compute cast-gradients [66 B] r b1 w b19 +b19
-26 compute optimizer-step [308 B] r b19 w b2,b3,b4
-27 compute store-params [66 B] r b2 w b0 -b19
+17 compute aten::mm r b13,b17 w b18 +b18 -b13
+18 host release w2 -b17
+19 compute aten::mm r b6,b18 w b19 +b19 -b18
+20 copy reduce-grad-copy w1 [60 B] after 19 r b19 w b15
+21 reduce pre-divide 2 tensors [88 B] after 20 w b15
+22 reduce reduce 2 tensors [44 B] r b15 w b1
+23 compute wait for reduce-grad-copy w1 after 20 -b14 -b19
+24 host end-backward after 22 -b15 -b16
+25 compute cast-gradients [66 B] r b1 w b20 +b20
+26 compute optimizer-step [308 B] r b20 w b2,b3,b4
+27 compute store-params [66 B] r b2 w b0 -b20
 28 gather wait for store-params after 27
 )";
 
@@ -71,32 +72,32 @@ TEST(LowerZero3Test, GathersUsesReleasesAndScatters) {
 // read and 22 B written. Parameters are gathered again, the first one behind the end of the first
 // backward (23); the first loss, b11, is freed, the second, b6, goes on to the next step.
 constexpr char kSecondMicroStep[] = R"(
-25 gather all-gather w1 [32 B] after 23 r b0 w b20 +b20
+25 gather all-gather w1 [32 B] after 23 r b0 w b21 +b21
 26 compute wait for all-gather w1 after 25
-27 compute aten::mm r b5,b20 w b21 +b21
-28 host release w1 -b20
-29 gather all-gather w2 [12 B] after 27 r b0 w b22 +b22
+27 compute aten::mm r b6,b21 w b22 +b22
+28 host release w1 -b21
+29 gather all-gather w2 [12 B] after 27 r b0 w b23 +b23
 30 compute wait for all-gather w2 after 29
-31 compute aten::mm r b21,b22 w b23 +b23
-32 host release w2 -b22
-33 compute aten::sum r b23 w b6 +b6 -b23
-34 host free -b11
-35 compute set-tangents [2 B] w b24 +b24
-36 compute aten::fill r b24 w b25 +b25 -b24
-37 compute aten::mm r b21,b25 w b26 +b26 -b21
-38 host allocate +b27 +b28
-39 copy reduce-grad-copy w2 [20 B] after 37 r b26 w b27
-40 gather all-gather w2 [12 B] after 37 r b0 w b29 +b29
+31 compute aten::mm r b22,b23 w b24 +b24
+32 host release w2 -b23
+33 compute aten::sum r b24 w b7 +b7 -b24
+34 host free -b12
+35 compute set-tangents [2 B] w b25 +b25
+36 compute aten::fill r b25 w b26 +b26 -b25
+37 compute aten::mm r b22,b26 w b27 +b27 -b22
+38 host allocate +b28 +b29
+39 copy reduce-grad-copy w2 [20 B] after 37 r b27 w b28
+40 gather all-gather w2 [12 B] after 37 r b0 w b30 +b30
 41 compute wait for all-gather w2 after 40
-42 compute aten::mm r b25,b29 w b30 +b30 -b25
-43 host release w2 -b29
-44 compute aten::mm r b5,b30 w b31 +b31 -b30
-45 copy reduce-grad-copy w1 [60 B] after 44 r b31 w b27
-46 reduce pre-divide 2 tensors [88 B] after 45 w b27
-47 reduce reduce 2 tensors [44 B] r b27 w b32 +b32
-48 reduce store-reduced 2 tensors [66 B] r b32 w b1 -b32
-49 compute wait for reduce-grad-copy w1 after 45 -b26 -b31
-50 host end-backward after 48 -b27 -b28
+42 compute aten::mm r b26,b30 w b31 +b31 -b26
+43 host release w2 -b30
+44 compute aten::mm r b6,b31 w b32 +b32 -b31
+45 copy reduce-grad-copy w1 [60 B] after 44 r b32 w b28
+46 reduce pre-divide 2 tensors [88 B] after 45 w b28
+47 reduce reduce 2 tensors [44 B] r b28 w b33 +b33
+48 reduce store-reduced 2 tensors [66 B] r b33 w b1 -b33
+49 compute wait for reduce-grad-copy w1 after 45 -b27 -b32
+50 host end-backward after 48 -b28 -b29
 )";
 
 TEST(LowerZero3Test, LaterMicroStepsAddToThePartition) {
@@ -108,19 +109,19 @@ TEST(LowerZero3Test, LaterMicroStepsAddToThePartition) {
 // w2 is gathered where w1 is first used: before op 0 of the forward, with nothing to wait for, and
 // before op 0 of the backward, behind the tangent. It is used, waited for and released as before.
 constexpr char kOneAhead[] = R"(
-0 gather all-gather w1 [32 B] r b0 w b7 +b7
-1 gather all-gather w2 [12 B] r b0 w b8 +b8
+0 gather all-gather w1 [32 B] r b0 w b8 +b8
+1 gather all-gather w2 [12 B] r b0 w b9 +b9
 2 compute wait for all-gather w1 after 0
-3 compute aten::mm r b5,b7 w b9 +b9
-4 host release w1 -b7
+3 compute aten::mm r b6,b8 w b10 +b10
+4 host release w1 -b8
 5 compute wait for all-gather w2 after 1
-6 compute aten::mm r b9,b8 w b10 +b10
-7 host release w2 -b8
-8 compute aten::sum r b10 w b6 +b6 -b10
-9 host free -b6
-10 compute set-tangents [2 B] w b11 +b11
-11 gather all-gather w2 [12 B] after 10 r b0 w b12 +b12
-12 compute aten::fill r b11 w b13 +b13 -b11
+6 compute aten::mm r b10,b9 w b11 +b11
+7 host release w2 -b9
+8 compute aten::sum r b11 w b7 +b7 -b11
+9 host free -b7
+10 compute set-tangents [2 B] w b12 +b12
+11 gather all-gather w2 [12 B] after 10 r b0 w b13 +b13
+12 compute aten::fill r b12 w b14 +b14 -b12
 )";
 
 TEST(LowerZero3Test, GathersAheadAreIssuedEarlier) {
@@ -132,23 +133,23 @@ TEST(LowerZero3Test, GathersAheadAreIssuedEarlier) {
 // A persistent parameter (1.5): w2's buffer b5 is resident; the first use of the step gathers into
 // it, nothing releases it, and no later use of the step gathers or waits.
 constexpr char kKeepsW2[] = R"(
-4 gather all-gather w2 [12 B] after 2 r b0 w b5
+4 gather all-gather w2 [12 B] after 2 r b0 w b6
 5 compute wait for all-gather w2 after 4
-6 compute aten::mm r b9,b5 w b10 +b10
-7 compute aten::sum r b10 w b11 +b11 -b10
+6 compute aten::mm r b10,b6 w b11 +b11
+7 compute aten::sum r b11 w b12 +b12 -b11
 )";
 constexpr char kKeepsW2InBackward[] = R"(
-13 copy reduce-grad-copy w2 [20 B] after 11 r b14 w b15
-14 compute aten::mm r b13,b5 w b17 +b17 -b13
-15 compute aten::mm r b6,b17 w b18 +b18 -b17
+13 copy reduce-grad-copy w2 [20 B] after 11 r b15 w b16
+14 compute aten::mm r b14,b6 w b18 +b18 -b14
+15 compute aten::mm r b7,b18 w b19 +b19 -b18
 )";
 constexpr char kKeepsW2InTheSecondMicroStep[] = R"(
-21 gather all-gather w1 [32 B] after 19 r b0 w b19 +b19
+21 gather all-gather w1 [32 B] after 19 r b0 w b20 +b20
 22 compute wait for all-gather w1 after 21
-23 compute aten::mm r b6,b19 w b20 +b20
-24 host release w1 -b19
-25 compute aten::mm r b20,b5 w b21 +b21
-26 compute aten::sum r b21 w b7 +b7 -b21
+23 compute aten::mm r b7,b20 w b21 +b21
+24 host release w1 -b20
+25 compute aten::mm r b21,b6 w b22 +b22
+26 compute aten::sum r b22 w b8 +b8 -b22
 )";
 
 TEST(LowerZero3Test, KeptParametersAreGatheredOnceAStep) {

@@ -27,6 +27,33 @@ TEST(ResolveTest, SameQuestionGetsTheSamePlan) {
   EXPECT_EQ(Resolve(spec, TwoLayers(), 2), Resolve(spec, TwoLayers(), 2));
 }
 
+PlanSpec OneLaunchSpec(int stage, ReduceCollective collective) {
+  PlanSpec spec;
+  spec.options.stage = stage;
+  spec.options.reduce_collective = collective;
+  spec.options.flush_collectives = FlushCollectives::kOnePerBucket;
+  return spec;
+}
+
+// A rank's part of one reduce-scatter over a bucket is a stretch of the bucket, not its shard of
+// each parameter in it.
+TEST(ResolveTest, OneReduceScatterABucketIsAnError) {
+  const std::string start = "plan: flush_collectives: one_per_bucket is for all_reduce";
+  for (const PlanSpec& spec : {OneLaunchSpec(1, ReduceCollective::kReduceScatter),
+                               OneLaunchSpec(2, ReduceCollective::kReduceScatter),
+                               OneLaunchSpec(3, ReduceCollective::kAllReduce)}) {
+    EXPECT_THAT(ErrorText([&] { Resolve(spec, TwoLayers(), 2); }), testing::StartsWith(start));
+  }
+  EXPECT_NO_THROW(Resolve(OneLaunchSpec(2, ReduceCollective::kAllReduce), TwoLayers(), 2));
+}
+
+TEST(ResolveTest, SavedPlansAreCheckedForTheSameContradiction) {
+  Plan plan = Resolve(OneLaunchSpec(2, ReduceCollective::kAllReduce), TwoLayers(), 2);
+  EXPECT_THAT(FindPlanFaults(plan, TwoLayers()), testing::IsEmpty());
+  plan.options.reduce_collective = ReduceCollective::kReduceScatter;
+  EXPECT_THAT(FindPlanFaults(plan, TwoLayers()), testing::SizeIs(1));
+}
+
 struct Contradiction {
   const char* name;
   void (*change)(PlanSpec& spec);

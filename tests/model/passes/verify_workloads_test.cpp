@@ -3,6 +3,7 @@
 
 #include "model/passes/lower.h"
 #include "model/passes/resolve.h"
+#include "model/passes/sharding.h"
 #include "model/passes/verify.h"
 #include "tests/support/row_name.h"
 #include "tests/support/workloads.h"
@@ -41,7 +42,10 @@ std::vector<PlanSpec> Grid(int stage) {
     } else {
       spec.options.reduce_collective = static_cast<ReduceCollective>(take(2));
     }
-    if (rest == 0) {
+    const bool mixes_shards =  // a contradiction (resolve.h)
+        spec.options.flush_collectives == FlushCollectives::kOnePerBucket &&
+        CutByParameter(spec.options);
+    if (rest == 0 && !mixes_shards) {
       specs.push_back(spec);
     }
   }
@@ -49,8 +53,9 @@ std::vector<PlanSpec> Grid(int stage) {
 }
 
 TEST(GridTest, HasEveryCombination) {
-  EXPECT_EQ(Grid(1).size(), 2U * 2 * 2 * 2 * 2 * 3 * 2 * 2);
-  EXPECT_EQ(Grid(3).size(), 2U * 2 * 2 * 2 * 2 * 3 * 2 * 2 * 2 * 2);
+  // One collective a bucket is for all-reduce: 3 of 4 pairs in stages 1 and 2, 1 of 2 in stage 3.
+  EXPECT_EQ(Grid(1).size(), 2U * 2 * 2 * 2 * 3 * 2 * 3);
+  EXPECT_EQ(Grid(3).size(), 2U * 2 * 2 * 1 * 2 * 3 * 2 * 2 * 2 * 2);
 }
 
 struct Workload {
