@@ -9,9 +9,14 @@ bool IsCollective(const Schedule& schedule, const KernelRecord& record) {
   return schedule.FindCollective(TaskId(record.label)) != nullptr;
 }
 
+/// A host task launches on the compute stream: the copies of a micro-step's inputs do.
+std::uint8_t StreamOf(const Schedule& schedule, const KernelRecord& record) {
+  const Task& task = schedule.task(TaskId(record.label));
+  return task.on_host() ? static_cast<std::uint8_t>(StreamRole::kCompute) : task.stream;
+}
+
 bool IsCompute(const Schedule& schedule, const KernelRecord& record) {
-  return schedule.task(TaskId(record.label)).stream ==
-         static_cast<std::uint8_t>(StreamRole::kCompute);
+  return StreamOf(schedule, record) == static_cast<std::uint8_t>(StreamRole::kCompute);
 }
 
 template <typename Wanted>
@@ -78,7 +83,7 @@ Timeline TimelineOf(const std::vector<KernelRecord>& records,
     const bool first = span.task.is_none();
     span.task = TaskId(record.label);
     span.rank = static_cast<std::uint16_t>(rank);
-    span.stream = schedule.task(span.task).stream;
+    span.stream = StreamOf(schedule, record);
     span.start = first ? at(record.start_ns) : std::min(span.start, at(record.start_ns));
     span.end = first ? at(record.end_ns) : std::max(span.end, at(record.end_ns));
   }

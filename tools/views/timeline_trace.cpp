@@ -1,7 +1,5 @@
 #include "tools/views/timeline_trace.h"
 
-#include <map>
-
 #include "model/ir/document.h"
 #include "model/ir/task_label.h"
 
@@ -93,12 +91,13 @@ void AddSpans(TraceWriter& writer,
   }
 }
 
-/// The first span with a length at or after position `i` on the same stream.
-const Span* NextVisible(const std::vector<const Span*>& stream, std::size_t i) {
-  while (i < stream.size() && stream[i]->start == stream[i]->end) {
-    ++i;
+/// The spans of a timeline by task; null for tasks without a length of their own.
+std::vector<const Span*> VisibleSpans(const Timeline& timeline, const Schedule& schedule) {
+  std::vector<const Span*> of_task(schedule.task_count());
+  for (const Span& span : timeline.spans) {
+    of_task[span.task.index()] = span.start == span.end ? nullptr : &span;
   }
-  return i < stream.size() ? stream[i] : nullptr;
+  return of_task;
 }
 
 void AddArrow(TraceWriter& writer, const Span& from, const Span& to, std::size_t id) {
@@ -110,26 +109,28 @@ void AddArrow(TraceWriter& writer, const Span& from, const Span& to, std::size_t
   writer.Add(end(to, "f", to.start));
 }
 
-/// One arrow for each event wait between two streams, to the next task that has a length.
+/// One arrow for each wait of a stream for a collective, to the stream's next task with a length.
 void AddArrows(TraceWriter& writer, const Timeline& timeline, const Schedule& schedule) {
-  std::vector<const Span*> of_task(schedule.task_count());
-  std::vector<std::vector<const Span*>> streams(kStreamCount);
-  for (const Span& span : timeline.spans) {
-    of_task[span.task.index()] = &span;
-    streams[span.stream].push_back(&span);
-  }
+  const auto of_task = VisibleSpans(timeline, schedule);
+  std::vector<std::vector<const Span*>> waiting(kStreamCount);  // by stream: where arrows start
   std::size_t id = 0;
-  for (const auto& stream : streams) {
-    for (std::size_t i = 0; i < stream.size(); ++i) {
-      for (const TaskId waited : schedule.waits(stream[i]->task)) {
-        const Span* from = of_task[waited.index()];
-        const Span* to = NextVisible(stream, i);
-        const bool shown = from != nullptr && to != nullptr && from->start != from->end &&
-                           schedule.FindCollective(waited) != nullptr;
-        if (shown) {
-          AddArrow(writer, *from, *to, id++);
-        }
+  for (std::size_t i = 0; i < schedule.task_count(); ++i) {
+    const Task& task = schedule.task(TaskId(i));
+    if (task.on_host()) {
+      continue;
+    }
+    auto& sources = waiting[task.stream];
+    for (const TaskId waited : schedule.waits(TaskId(i))) {
+      const Span* from = of_task[waited.index()];
+      if (from != nullptr && schedule.FindCollective(waited) != nullptr) {
+        sources.push_back(from);
       }
+    }
+    if (const Span* to = of_task[i]) {
+      for (const Span* from : sources) {
+        AddArrow(writer, *from, *to, id++);
+      }
+      sources.clear();
     }
   }
 }
