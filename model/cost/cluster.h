@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "model/base/units.h"
+#include "model/cost/contention.h"
 #include "model/ir/document.h"
 #include "model/ir/dtype.h"
 #include "model/ir/schedule.h"
@@ -15,6 +16,13 @@ namespace dcsim {
 struct MatmulPeak {
   DType dtype = DType::kBFloat16;
   double flops_per_second = 0;
+};
+
+/// Time that the GPU spends between tasks.
+struct DeviceGaps {
+  std::optional<Duration> kernel;  // between neighbouring kernels of a stream; else the profile's
+  Duration collective;             // from the end of what a collective waits for until it has
+                                   // started on the last rank, skew between ranks included
 };
 
 /// One kind of GPU: data-sheet figures, and how much of them kernels reach. The roofline of ops
@@ -32,7 +40,9 @@ struct GpuSpec {
   double bandwidth_efficiency = 0;  // share of the bandwidth that streaming kernels reach
   Duration shortest_kernel;         // no kernel takes less
   std::vector<Bytes> workspaces;    // that libraries allocate once (cuBLAS)
-  std::string source;               // of these figures, for people
+  DeviceGaps gaps;
+  Contention contention;
+  std::string source;  // of these figures, for people
 
   double MatmulFlops(DType dtype) const;  // peak, 0 when the GPU has no such products
 };

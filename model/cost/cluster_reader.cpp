@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "model/cost/cluster.h"
 
@@ -63,6 +64,64 @@ void ReadWorkspaces(ObjectReader& object, GpuSpec& gpu) {
   }
 }
 
+void ReadGaps(ObjectReader& object, GpuSpec& gpu) {
+  const Json* gaps = object.Find("gaps");
+  if (gaps == nullptr) {
+    return;
+  }
+  const Path path = object.At("gaps");
+  ObjectReader fields(*gaps, path, object.faults());
+  Duration kernel;
+  if (fields.Optional("kernel", ReadDuration, kernel)) {
+    gpu.gaps.kernel = kernel;
+  }
+  fields.Optional("collective", ReadDuration, gpu.gaps.collective);
+  std::string source;
+  fields.Required("source", ReadString, source);
+  fields.RejectUnknown();
+}
+
+/// A row of the contention table: {collective: 0.68, streaming: 0.95}.
+void ReadContentionRow(const Json& value,
+                       const Path& path,
+                       Faults& faults,
+                       Contention::Row& permille) {
+  ObjectReader fields(value, path, faults);
+  for (std::size_t beside = 0; beside < kDeviceUses; ++beside) {
+    const std::string_view name = DeviceUseNames()[beside];
+    double share = 1;
+    if (!fields.Optional(name, ReadNumber, share)) {
+      continue;
+    }
+    constexpr double kLeast = 0.01;
+    if (!(share >= kLeast && share <= 1)) {
+      faults.Add(fields.At(name), "expected a share of the undisturbed speed, 0.01 to 1");
+      continue;
+    }
+    permille[beside] = static_cast<std::int32_t>(std::lround(share * Contention::kAlone));
+  }
+  fields.RejectUnknown();
+}
+
+void ReadContention(ObjectReader& object, GpuSpec& gpu) {
+  const Json* table = object.Find("contention");
+  if (table == nullptr) {
+    return;
+  }
+  const Path path = object.At("contention");
+  ObjectReader fields(*table, path, object.faults());
+  for (std::size_t work = 0; work < kDeviceUses; ++work) {
+    const std::string_view name = DeviceUseNames()[work];
+    if (const Json* row = fields.Find(name)) {
+      ReadContentionRow(*row, fields.At(name), object.faults(), gpu.contention.permille[work]);
+    }
+  }
+  std::string source;
+  fields.Required("source", ReadString, source);
+  fields.RejectUnknown();
+  gpu.contention.measured = true;
+}
+
 GpuSpec ReadGpu(const Json& value, const Path& path, Faults& faults) {
   ObjectReader object(value, path, faults);
   GpuSpec gpu;
@@ -82,6 +141,8 @@ GpuSpec ReadGpu(const Json& value, const Path& path, Faults& faults) {
   ReadShare(object, "bandwidth_efficiency", gpu.bandwidth_efficiency);
   object.Required("shortest_kernel", ReadDuration, gpu.shortest_kernel);
   ReadWorkspaces(object, gpu);
+  ReadGaps(object, gpu);
+  ReadContention(object, gpu);
   object.Required("source", ReadString, gpu.source);
   object.RejectUnknown();
   return gpu;

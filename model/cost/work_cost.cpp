@@ -54,25 +54,40 @@ double ComputeSeconds(const Graph& graph, OpId id, const GpuSpec& gpu) {
   return static_cast<double>(flops) / (peak * Efficiency(ClassifyOp(graph, id), gpu));
 }
 
+DeviceUse UseOf(const Graph& graph, OpId id) {
+  switch (ClassifyOp(graph, id)) {
+    case OpClass::kMatmul:
+      return DeviceUse::kMatmul;
+    case OpClass::kAttention:
+    case OpClass::kAttentionBackward:
+      return DeviceUse::kAttention;
+    case OpClass::kStreaming:
+      return DeviceUse::kStreaming;
+  }
+  return DeviceUse::kStreaming;
+}
+
 WorkCost OpCost(const CostInputs& inputs, OpId id) {
   if (inputs.facts.is_view[id.index()]) {
-    return {Duration(), inputs.cluster.host.view, Source::kMeasured};
+    return {Duration(), inputs.cluster.host.view, Source::kMeasured, DeviceUse::kStreaming};
   }
   const OpProfile* measured = inputs.profile == nullptr ? nullptr : inputs.profile->FindOp(id);
   if (measured != nullptr) {
     const auto kernels = static_cast<std::int64_t>(measured->kernels.size());
-    return {measured->device_time + inputs.profile->kernel_gap * kernels, measured->host_time,
-            Source::kMeasured};
+    const Duration gap = inputs.cluster.gpu.gaps.kernel.value_or(inputs.profile->kernel_gap);
+    return {measured->device_time + gap * kernels, measured->host_time, Source::kMeasured,
+            UseOf(inputs.graph, id)};
   }
   return {RooflineTime(inputs.graph, id, inputs.cluster.gpu), inputs.cluster.host.launch,
-          Source::kEstimated};
+          Source::kEstimated, UseOf(inputs.graph, id)};
 }
 
 WorkCost CollectiveCost(const CostInputs& inputs, const Collective& collective) {
   const Estimate estimate = CollectiveTime(inputs.cluster, collective.kind, collective.engine,
                                            collective.payload(), collective.ranks);
   const auto launches = static_cast<std::int64_t>(collective.launches());
-  return {estimate.time, inputs.cluster.host.collective * launches, estimate.source};
+  return {estimate.time, inputs.cluster.host.collective * launches, estimate.source,
+          DeviceUse::kCollective};
 }
 
 /// Rate of memory work: measured for its pattern, or the roofline's.
@@ -91,7 +106,8 @@ WorkCost MemoryCost(const CostInputs& inputs, const Work& work) {
   const auto [rate, source] = PatternRateOf(inputs.cluster, work.pattern);
   const Duration streaming = RoundUpNs(static_cast<double>(work.moved.count()) / rate);
   const Duration shortest = inputs.cluster.gpu.shortest_kernel * work.launches;
-  return {std::max(streaming, shortest), inputs.cluster.host.launch * work.launches, source};
+  return {std::max(streaming, shortest), inputs.cluster.host.launch * work.launches, source,
+          DeviceUse::kStreaming};
 }
 
 WorkCost CostOf(const CostInputs& inputs, const Work& work) {
@@ -103,7 +119,7 @@ WorkCost CostOf(const CostInputs& inputs, const Work& work) {
     case Work::Kind::kMemory:
       return MemoryCost(inputs, work);
     case Work::Kind::kNone:
-      return {Duration(), Duration(), Source::kMeasured};
+      return {Duration(), Duration(), Source::kMeasured, DeviceUse::kStreaming};
   }
   return {};
 }

@@ -15,13 +15,14 @@ struct WorkCost {
   Duration device;
   Duration host;
   Source source = Source::kEstimated;  // of the device time
+  DeviceUse use = DeviceUse::kStreaming;
 };
 
 /// Costs of all works of a schedule, by WorkId.
 ///
 ///   profile   measured op times, or null; ops it lacks fall back to the roofline
 ///
-/// Op: the profile's median, else
+/// Op: the profile's median and a gap a kernel (the cluster's, else the profile's), else
 ///   max(FLOPs / (peak * efficiency), bytes / (bandwidth * efficiency), shortest kernel).
 /// Collective: CollectiveTime of the group's summed payload.
 /// Memory: max(moved / rate, launches * shortest kernel), with the cluster's rate of the pattern,

@@ -83,6 +83,9 @@ SimulationOptions OptionsFor(const Schedule& schedule, const Cluster& cluster) {
   options.allocator.device_memory = cluster.gpu.memory;
   options.synchronize = cluster.host.synchronize;
   options.segment = cluster.host.segment;
+  options.collective_gap = cluster.gpu.gaps.collective;
+  options.queued_gap = cluster.gpu.gaps.kernel.value_or(Duration());
+  options.contention = cluster.gpu.contention;
   return options;
 }
 

@@ -61,10 +61,15 @@ void SimulationRun::Loop() {
     now_ = next_event_[actor];
     if (actor == kHost) {
       StepHost();
+    } else if (streams_[actor].arriving) {
+      Arrive(actor);
     } else {
       End(actor);
     }
     SettleStreams();
+    if (disturbed_ && options_.contention.measured) {
+      UpdateRates();
+    }
     if (host_.phase != HostPhase::kIssuing) {
       WakeHost();
     }

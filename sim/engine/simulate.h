@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/base/units.h"
+#include "model/cost/contention.h"
 #include "model/cost/work_cost.h"
 #include "model/ir/schedule.h"
 #include "sim/engine/observer.h"
@@ -20,8 +21,11 @@ struct SimulationOptions {
   std::uint32_t warmup_steps = 2;    // before peaks are reset; the allocator's cache settles
   std::uint32_t measured_steps = 1;  // after them
   AllocatorConfig allocator;
-  Duration synchronize;  // host time to return from waiting for a stream
-  Duration segment;      // host time of one cudaMalloc or cudaFree
+  Duration synchronize;     // host time to return from waiting for a stream
+  Duration segment;         // host time of one cudaMalloc or cudaFree
+  Duration collective_gap;  // from what a collective waited for to its start on the last rank
+  Duration queued_gap;      // before a collective that follows another one on its stream
+  Contention contention;
 };
 
 enum class Outcome : std::uint8_t { kCompleted, kOutOfMemory, kDeadlock };
@@ -57,8 +61,11 @@ struct Simulation {
 /// Discrete events over the host thread and one queue a stream. The host issues tasks in order,
 /// each for the host time of its work; a stream runs its tasks one after the other; a task starts
 /// when its stream is free, the tasks it waits for have ended and, for a collective, all earlier
-/// ones of its communicator have ended (NCCL runs those in issue order). Allocator calls happen in
-/// host order. Running out of memory and deadlock are outcomes.
+/// ones of its communicator have ended (NCCL runs those in issue order). Tasks that run at the same
+/// time slow each other as `contention` says; a collective that starts beside a matrix product or
+/// attention makes no progress before that has ended, since on some rank it finds no
+/// multiprocessor free (docs/costs.md). Allocator calls happen in host order. Running out of
+/// memory and deadlock are outcomes.
 ///
 ///   costs   by WorkId of the schedule
 Simulation Simulate(const Schedule& schedule,

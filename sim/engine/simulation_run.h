@@ -20,7 +20,12 @@ struct StreamState {
   StreamWait blocked_on;                        // of kEvent: what it waits for
   TaskId last;                                  // that ended on it
   std::int64_t free_since = 0;
-  std::int64_t started = 0;                // of the running task
+  std::int64_t started = 0;    // of the running task
+  std::int64_t work_left = 0;  // of the running task at `updated`, ns x Contention::kAlone
+  std::int64_t updated = 0;
+  std::int32_t rate = 0;                   // of the running task, per mille of its speed alone
+  bool arriving = false;                   // a collective that has not reached the GPU yet
+  bool held = false;                       // a running collective that waits for multiprocessors
   StallReason stall = StallReason::kNone;  // of the running task
   TaskId blocker;
 };
@@ -99,6 +104,14 @@ class SimulationRun {
   void Start(std::size_t stream, std::uint32_t task);
   void SetStall(StreamState& state, std::uint32_t task);
   void End(std::size_t stream);
+  DeviceUse UseOf(const StreamState& state, std::size_t stream) const;
+  void Arrive(std::size_t stream);
+  bool FindsNoRoom() const;
+  bool Disturbs(std::size_t stream) const {
+    return streams_[stream].running && !streams_[stream].arriving && !streams_[stream].held;
+  }
+  std::int32_t RateOf(std::size_t stream) const;
+  void UpdateRates();
   void WakeStreams(std::size_t stream, bool collective);
   void SettleStreams();
   bool Passed(const StreamWait& wait, std::uint32_t step) const {
@@ -128,6 +141,7 @@ class SimulationRun {
   std::array<CommunicatorState, StepProgram::kMaxCommunicators> communicators_;
   HostState host_;
   std::uint32_t to_settle_ = 0;  // bit s: stream s may be able to start its next task
+  bool disturbed_ = false;       // a task has started or ended since rates were last looked at
   Simulation result_;
 };
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <bit>
 
 #include "sim/engine/simulation_run.h"
@@ -64,11 +65,80 @@ void SimulationRun::Start(std::size_t stream, std::uint32_t task) {
            TaskEvent{TaskId(task), state.step, static_cast<std::uint8_t>(stream),
                      SimTime::FromNs(now_)});
   }
-  const std::int64_t device = program_.cost(task).device.ns();
-  if (device == 0) {
+  const WorkCost& cost = program_.cost(task);
+  if (cost.device == Duration()) {
     End(stream);
-  } else {
-    next_event_[stream] = now_ + device;
+    return;
+  }
+  if (cost.use == DeviceUse::kCollective) {
+    const bool queued = state.stall == StallReason::kNone;
+    const Duration gap = queued ? options_.queued_gap : options_.collective_gap;
+    state.arriving = true;
+    next_event_[stream] = now_ + gap.ns();
+    return;
+  }
+  Arrive(stream);
+}
+
+/// The running task is on the GPU: from here on it takes its time, and takes of others'.
+void SimulationRun::Arrive(std::size_t stream) {
+  StreamState& state = streams_[stream];
+  const WorkCost& cost = program_.cost(program_.stream_tasks(stream)[state.next]);
+  state.arriving = false;
+  state.held = cost.use == DeviceUse::kCollective && FindsNoRoom();
+  state.work_left = cost.device.ns() * Contention::kAlone;
+  state.updated = now_;
+  state.rate = Contention::kAlone;
+  next_event_[stream] = now_ + cost.device.ns();
+  disturbed_ = true;
+}
+
+DeviceUse SimulationRun::UseOf(const StreamState& state, std::size_t stream) const {
+  return program_.cost(program_.stream_tasks(stream)[state.next]).use;
+}
+
+/// Whether a collective starts beside kernels whose thread blocks fill the GPU until they end.
+bool SimulationRun::FindsNoRoom() const {
+  constexpr auto kCompute = static_cast<std::size_t>(StreamRole::kCompute);
+  const StreamState& compute = streams_[kCompute];
+  if (!options_.contention.measured || !compute.running) {
+    return false;
+  }
+  const DeviceUse use = UseOf(compute, kCompute);
+  return use == DeviceUse::kMatmul || use == DeviceUse::kAttention;
+}
+
+std::int32_t SimulationRun::RateOf(std::size_t stream) const {
+  if (streams_[stream].held) {
+    return 0;
+  }
+  const DeviceUse own = UseOf(streams_[stream], stream);
+  std::int32_t rate = Contention::kAlone;
+  for (std::size_t s = 0; s < kStreamCount; ++s) {
+    if (s != stream && Disturbs(s)) {
+      rate = std::min(rate, options_.contention.Rate(own, UseOf(streams_[s], s)));
+    }
+  }
+  return rate;
+}
+
+/// Tasks that run beside others than before go on at another speed.
+void SimulationRun::UpdateRates() {
+  disturbed_ = false;
+  for (std::size_t s = 0; s < kStreamCount; ++s) {
+    StreamState& state = streams_[s];
+    if (!state.running || state.arriving) {
+      continue;
+    }
+    const std::int32_t rate = RateOf(s);
+    if (rate == state.rate) {
+      continue;
+    }
+    const std::int64_t done = (now_ - state.updated) * state.rate;
+    state.work_left = std::max<std::int64_t>(0, state.work_left - done);
+    state.updated = now_;
+    state.rate = rate;
+    next_event_[s] = rate == 0 ? kNever : now_ + (state.work_left + rate - 1) / rate;
   }
 }
 
@@ -91,6 +161,12 @@ void SimulationRun::End(std::size_t stream) {
   const bool collective = entry.collective != StepProgram::kNoCollective;
   next_event_[stream] = kNever;
   state.running = false;
+  disturbed_ = true;
+  if (stream == static_cast<std::size_t>(StreamRole::kCompute)) {
+    for (StreamState& other : streams_) {
+      other.held = false;
+    }
+  }
   state.free_since = now_;
   state.last = TaskId(task);
   ++progress_.ended[stream];

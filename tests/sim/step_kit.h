@@ -91,6 +91,7 @@ class StepKit {
   const std::vector<WorkCost>& costs() const { return costs_; }
   /// Every task has a work of its own, of the same number.
   void SetSource(TaskId task, Source source) { costs_[task.index()].source = source; }
+  void SetUse(TaskId task, DeviceUse use) { costs_[task.index()].use = use; }
   RunRecord Run(const SimulationOptions& options = OneStep()) {
     return Record(schedule(), costs_, options);
   }

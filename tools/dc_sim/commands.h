@@ -6,6 +6,7 @@ namespace dcsim {
 
 // The subcommands of dc-sim, each in a file of its own.
 Subcommand InfoCommand();
+Subcommand CompareCommand();
 Subcommand SimulateCommand();
 Subcommand DagCommand();
 

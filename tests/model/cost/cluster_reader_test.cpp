@@ -72,6 +72,25 @@ TEST(ClusterReaderTest, DocumentIsKeptWhole) {
   EXPECT_EQ(TestCluster().document, ClusterDocument());
 }
 
+TEST(ClusterReaderTest, WithoutContentionNothingDisturbs) {
+  const GpuSpec gpu = TestCluster().gpu;
+  EXPECT_FALSE(gpu.contention.measured);
+  EXPECT_FALSE(gpu.gaps.kernel);
+  EXPECT_EQ(gpu.gaps.collective, Duration());
+}
+
+TEST(ClusterReaderTest, ContentionIsRead) {
+  Json document = ClusterDocument();
+  document["gpu"]["contention"] = {{"matmul", {{"collective", 0.68}}}, {"source", "made up"}};
+  document["gpu"]["gaps"] = {{"kernel", "2 us"}, {"collective", "18 us"}, {"source", "made up"}};
+  const GpuSpec gpu = ReadCluster(document, PointerLocator("c")).gpu;
+  EXPECT_TRUE(gpu.contention.measured);
+  EXPECT_EQ(gpu.contention.Rate(DeviceUse::kMatmul, DeviceUse::kCollective), 680);
+  EXPECT_EQ(gpu.contention.Rate(DeviceUse::kCollective, DeviceUse::kMatmul), Contention::kAlone);
+  EXPECT_EQ(gpu.gaps.kernel, Duration::FromUs(2));
+  EXPECT_EQ(gpu.gaps.collective, Duration::FromUs(18));
+}
+
 TEST(ClusterReaderTest, OneNodeNeedsNoLinkBetweenNodes) {
   Json document = ClusterDocument();
   document["nodes"] = 1;
@@ -144,6 +163,24 @@ INSTANTIATE_TEST_SUITE_P(
               "c: /gpu/matmul/float32: expected more than 0"},
         Break{"WorkspaceNumber", [](Json& d) { d["gpu"]["workspaces"][1] = 8; },
               "c: /gpu/workspaces/1: expected bytes with a unit such as \"80 GiB\", found 8"},
+        Break{"ContentionClass",
+              [](Json& d) {
+                d["gpu"]["contention"] = {{"matmult", Json::object()}, {"source", ""}};
+              },
+              "c: /gpu/contention/matmult: unknown key 'matmult', did you mean 'matmul'?"},
+        Break{"ContentionAboveOne",
+              [](Json& d) {
+                d["gpu"]["contention"] = {{"matmul", {{"collective", 1.1}}}, {"source", ""}};
+              },
+              "c: /gpu/contention/matmul/collective: expected a share of the undisturbed speed, "
+              "0.01 to 1"},
+        Break{"ContentionWithoutSource", [](Json& d) { d["gpu"]["contention"] = Json::object(); },
+              "c: /gpu/contention: key 'source' is missing"},
+        Break{"GapWithoutUnit",
+              [](Json& d) {
+                d["gpu"]["gaps"] = {{"kernel", 2}, {"source", ""}};
+              },
+              "c: /gpu/gaps/kernel: expected a time with a unit such as \"4.9 us\", found 2"},
         Break{"NoSource", [](Json& d) { d["gpu"].erase("source"); },
               "c: /gpu: key 'source' is missing"}),
     RowName());
@@ -182,7 +219,9 @@ TEST_P(ConfigClusterTest, IsRead) {
   EXPECT_EQ(cluster.name, GetParam());
 }
 
-INSTANTIATE_TEST_SUITE_P(Committed, ConfigClusterTest, testing::Values("h200-4", "h200-8"));
+INSTANTIATE_TEST_SUITE_P(Committed,
+                         ConfigClusterTest,
+                         testing::Values("h200-2", "h200-4", "h200-8"));
 
 }  // namespace
 }  // namespace dcsim

@@ -1,0 +1,11 @@
+#include "model/cost/contention.h"
+
+namespace dcsim {
+
+std::span<const std::string_view> DeviceUseNames() {
+  static constexpr std::array<std::string_view, kDeviceUses> kNames = {"matmul", "attention",
+                                                                       "streaming", "collective"};
+  return kNames;
+}
+
+}  // namespace dcsim

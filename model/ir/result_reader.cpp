@@ -1,0 +1,105 @@
+#include "model/ir/result_reader.h"
+
+#include <algorithm>
+#include <array>
+
+namespace dcsim {
+namespace {
+
+constexpr std::array<std::string_view, 2> kOrigins = {"predicted", "measured"};
+constexpr std::array<std::string_view, 3> kOutcomes = {"completed", "out_of_memory", "deadlock"};
+
+std::int64_t ReadAmount(ObjectReader& object, std::string_view key) {
+  std::int64_t amount = 0;
+  if (object.Required(key, ReadInteger, amount) && amount < 0) {
+    object.faults().Add(object.At(key), "expected 0 or more");
+    return 0;
+  }
+  return amount;
+}
+
+void ReadNs(ObjectReader& object, std::string_view key, Duration& target) {
+  target = Duration::FromNs(ReadAmount(object, key));
+}
+
+void ReadByteCount(ObjectReader& object, std::string_view key, Bytes& target) {
+  target = Bytes(ReadAmount(object, key));
+}
+
+CollectiveTotals ReadCollective(const Json& value, const Path& path, Faults& faults) {
+  ObjectReader object(value, path, faults);
+  CollectiveTotals totals;
+  object.Require("kind");
+  object.OptionalChoice("kind", CollectiveKindNames(), totals.kind);
+  totals.calls = ReadAmount(object, "calls");
+  totals.launches = ReadAmount(object, "launches");
+  ReadByteCount(object, "payload_bytes", totals.payload);
+  ReadByteCount(object, "wire_bytes", totals.wire);
+  ReadNs(object, "busy_ns", totals.busy);
+  return totals;
+}
+
+void ReadCollectives(ObjectReader& object, Result& result) {
+  const Json* list = object.RequireArray("collectives");
+  const Path path = object.At("collectives");
+  for (std::size_t i = 0; list != nullptr && i < list->size(); ++i) {
+    result.collectives.push_back(ReadCollective((*list)[i], Path(path, i), object.faults()));
+  }
+}
+
+void ReadWorkload(ObjectReader& object, Result& result) {
+  const Json* workload = object.Require("workload");
+  if (workload == nullptr) {
+    return;
+  }
+  const Path path = object.At("workload");
+  ObjectReader fields(*workload, path, object.faults());
+  fields.Required("name", ReadString, result.workload);
+  std::string hash;
+  if (fields.Required("graph", ReadString, hash)) {
+    constexpr std::size_t kDigits = 16;
+    const bool hex =
+        hash.size() == kDigits && hash.find_first_not_of("0123456789abcdef") == std::string::npos;
+    if (!hex) {
+      object.faults().Add(fields.At("graph"), "expected 16 hexadecimal digits");
+      return;
+    }
+    constexpr int kHexadecimal = 16;
+    result.graph_hash = std::stoull(hash, nullptr, kHexadecimal);
+  }
+}
+
+}  // namespace
+
+Result ReadResult(const Json& document, const Locator& locate) {
+  RequireFormat(document, "dc-result/1", locate);
+  Faults faults(locate);
+  const Path root;
+  ObjectReader object(document, root, faults);
+  Result result;
+  object.Require("origin");
+  object.OptionalChoice("origin", kOrigins, result.origin);
+  std::size_t outcome = 0;
+  object.Require("outcome");
+  object.OptionalChoice("outcome", kOutcomes, outcome);
+  result.outcome = kOutcomes[outcome];
+  ReadNs(object, "step_time_ns", result.step_time);
+  ReadNs(object, "compute_ns", result.compute);
+  ReadNs(object, "exposed_communication_ns", result.exposed_communication);
+  ReadByteCount(object, "peak_live_bytes", result.peak_live);
+  ReadByteCount(object, "peak_allocated_bytes", result.peak_allocated);
+  ReadByteCount(object, "peak_active_bytes", result.peak_active);
+  ReadByteCount(object, "peak_reserved_bytes", result.peak_reserved);
+  ReadByteCount(object, "allocated_after_step_bytes", result.allocated_after_step);
+  result.allocator_retries = ReadAmount(object, "allocator_retries");
+  ReadCollectives(object, result);
+  ReadWorkload(object, result);
+  if (const Json* plan = object.Require("plan")) {
+    result.plan = *plan;
+  }
+  object.Required("gpus", ReadInteger, result.gpus);
+  faults.ThrowIfAny();
+  return result;
+}
+
+}  // namespace dcsim

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "model/ir/document.h"
+#include "model/ir/result.h"
+
+namespace dcsim {
+
+/// Reads what a comparison needs of a dc-result/1 document: outcome, times, peaks, collectives,
+/// workload, plan (as a document) and GPUs. Fields that it does not know are left alone. Throws
+/// Error with every fault.
+Result ReadResult(const Json& document, const Locator& locate);
+
+}  // namespace dcsim

@@ -1,0 +1,133 @@
+// How tasks that run at the same time slow each other, worked out by hand.
+
+#include <gtest/gtest.h>
+
+#include "tests/sim/step_kit.h"
+
+namespace dcsim {
+namespace {
+
+using enum StreamRole;
+using enum DeviceUse;
+
+SimulationOptions Contending() {
+  SimulationOptions options = OneStep();
+  options.contention.measured = true;
+  return options;
+}
+
+std::int32_t& Rate(SimulationOptions& options, DeviceUse work, DeviceUse beside) {
+  return options.contention
+      .permille[static_cast<std::size_t>(work)][static_cast<std::size_t>(beside)];
+}
+
+// The copy runs at its own speed to 100; the product has done half of its work by then and does the
+// other half alone.
+TEST(SimulateContentionTest, SlowedWorkCatchesUpAlone) {
+  StepKit kit;
+  const TaskId product = kit.Kernel(kCompute, {100});
+  const TaskId copy = kit.Kernel(kCopy, {100});
+  kit.SetUse(product, kMatmul);
+  SimulationOptions options = Contending();
+  Rate(options, kMatmul, kStreaming) = 500;
+  const RunRecord run = kit.Run(options);
+  EXPECT_EQ(run.at(copy), (Interval{0, 100}));
+  EXPECT_EQ(run.at(product), (Interval{0, 150}));
+}
+
+TEST(SimulateContentionTest, WithoutMeasurementsNothingDisturbs) {
+  StepKit kit;
+  const TaskId product = kit.Kernel(kCompute, {100});
+  kit.Kernel(kCopy, {100});
+  kit.SetUse(product, kMatmul);
+  SimulationOptions options = Contending();
+  Rate(options, kMatmul, kStreaming) = 500;
+  options.contention.measured = false;
+  EXPECT_EQ(kit.Run(options).at(product), (Interval{0, 100}));
+}
+
+// Both slow each other: at 0.5 each, 40 of the short one's work take 80, in which the long one does
+// 40 of its 100.
+TEST(SimulateContentionTest, BothSlowEachOther) {
+  StepKit kit;
+  const TaskId longer = kit.Kernel(kCompute, {100});
+  const TaskId shorter = kit.Kernel(kCopy, {40});
+  SimulationOptions options = Contending();
+  Rate(options, kStreaming, kStreaming) = 500;
+  const RunRecord run = kit.Run(options);
+  EXPECT_EQ(run.at(shorter), (Interval{0, 80}));
+  EXPECT_EQ(run.at(longer), (Interval{0, 140}));
+}
+
+// Beside a copy and attention, the slower of the two rates counts: 30 of 100 done at 100.
+TEST(SimulateContentionTest, OfSeveralTheSlowestCounts) {
+  StepKit kit;
+  const TaskId slowed = kit.Kernel(kReduce, {100});
+  const TaskId attention = kit.Kernel(kCompute, {100});
+  kit.Kernel(kCopy, {100});
+  kit.SetUse(attention, kAttention);
+  kit.SetUse(slowed, kMatmul);
+  SimulationOptions options = Contending();
+  Rate(options, kMatmul, kStreaming) = 800;
+  Rate(options, kMatmul, kAttention) = 300;
+  EXPECT_EQ(kit.Run(options).at(slowed), (Interval{0, 170}));
+}
+
+// The time between a collective and what it waited for, and behind another one on its stream.
+TEST(SimulateContentionTest, CollectivesStartAfterAGap) {
+  StepKit kit;
+  const TaskId before = kit.Kernel(kCompute, {50});
+  const TaskId first = kit.Collective(kGather, {20}, 0, {before});
+  const TaskId second = kit.Collective(kGather, {20});
+  kit.SetUse(first, kCollective);
+  kit.SetUse(second, kCollective);
+  SimulationOptions options = OneStep();
+  options.collective_gap = Duration::FromNs(7);
+  options.queued_gap = Duration::FromNs(3);
+  const RunRecord run = kit.Run(options);
+  EXPECT_EQ(run.at(first), (Interval{50, 77}));
+  EXPECT_EQ(run.at(second), (Interval{77, 100}));
+}
+
+// The gather is there at 0 and finds no room beside the first product; from 100 it runs at 0.6, 30
+// take 50. The first product is not disturbed; the second does 25 in those 50 and 75 alone.
+TEST(SimulateContentionTest, CollectiveWaitsForTheProductThatFillsTheGpu) {
+  StepKit kit;
+  const TaskId product = kit.Kernel(kCompute, {100});
+  const TaskId gather = kit.Collective(kGather, {30});
+  const TaskId next = kit.Kernel(kCompute, {100});
+  kit.SetUse(product, kMatmul);
+  kit.SetUse(next, kMatmul);
+  kit.SetUse(gather, kCollective);
+  SimulationOptions options = Contending();
+  Rate(options, kCollective, kMatmul) = 600;
+  Rate(options, kMatmul, kCollective) = 500;
+  const RunRecord run = kit.Run(options);
+  EXPECT_EQ(run.at(product), (Interval{0, 100}));
+  EXPECT_EQ(run.at(gather), (Interval{0, 150}));
+  EXPECT_EQ(run.at(next), (Interval{100, 225}));
+}
+
+// Element-wise kernels have short thread blocks: the gather starts between them.
+TEST(SimulateContentionTest, CollectiveStartsBesideStreamingWork) {
+  StepKit kit;
+  kit.Kernel(kCompute, {100});
+  const TaskId gather = kit.Collective(kGather, {30});
+  kit.SetUse(gather, kCollective);
+  SimulationOptions options = Contending();
+  Rate(options, kCollective, kStreaming) = 600;
+  EXPECT_EQ(kit.Run(options).at(gather), (Interval{0, 50}));
+}
+
+// 10 at 0.3 take 33.3 ns: a task ends with the nanosecond in which its work is done.
+TEST(SimulateContentionTest, TimesAreRoundedUp) {
+  StepKit kit;
+  const TaskId slowed = kit.Kernel(kCopy, {10});
+  kit.Kernel(kCompute, {100});
+  SimulationOptions options = Contending();
+  Rate(options, kStreaming, kStreaming) = 300;
+  EXPECT_EQ(kit.Run(options).at(slowed), (Interval{0, 34}));
+}
+
+}  // namespace
+}  // namespace dcsim

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "model/ir/result.h"
+
+namespace dcsim {
+
+/// A measured step, and what was predicted for it.
+struct Comparison {
+  std::string name;  // of the measured file
+  Result measured;
+  Result predicted;
+};
+
+/// One comparison in detail: times, memory and collectives side by side.
+std::string PrintComparison(const Comparison& comparison);
+
+/// A line each, and below them the mean and the largest error of the step times and of the reserved
+/// bytes.
+std::string PrintComparisonTable(const std::vector<Comparison>& comparisons);
+
+}  // namespace dcsim
