@@ -42,49 +42,6 @@ std::optional<T> ReadQuantity(const Json& value,
   return result;
 }
 
-/// Rejects duplicate keys and deep nesting while the library builds the document: both would
-/// otherwise pass silently.
-class StructureGuard {
- public:
-  bool operator()(int depth, Json::parse_event_t event, Json& parsed) {
-    using Event = Json::parse_event_t;
-    if (event == Event::object_start || event == Event::array_start) {
-      DeepEnough(depth);
-    }
-    if (event == Event::object_start) {
-      keys_.emplace_back();
-    } else if (event == Event::object_end) {
-      keys_.pop_back();
-    } else if (event == Event::key) {
-      Insert(parsed.get_ref<const std::string&>());
-    }
-    return true;
-  }
-
- private:
-  static constexpr int kDeepest = 64;
-
-  static void DeepEnough(int depth) {
-    if (depth >= kDeepest) {  // the root has depth 0
-      throw Error("nests deeper than " + std::to_string(kDeepest) + " levels");
-    }
-  }
-
-  void Insert(const std::string& key) {
-    auto& keys = keys_.back();
-    if (std::find(keys.begin(), keys.end(), key) != keys.end()) {
-      throw Error("key '" + key + "' stands twice in one object");
-    }
-    keys.push_back(key);
-    constexpr std::size_t kMostKeys = 4096;
-    if (keys.size() > kMostKeys) {
-      throw Error("an object has more than " + std::to_string(kMostKeys) + " keys");
-    }
-  }
-
-  std::vector<std::vector<std::string>> keys_;
-};
-
 /// "line:column" of a byte offset, both counted from 1.
 std::string LineAndColumn(std::string_view text, std::size_t byte) {
   const std::size_t end = std::min(byte, text.size());
@@ -95,11 +52,98 @@ std::string LineAndColumn(std::string_view text, std::size_t byte) {
   return std::to_string(line) + ":" + std::to_string(end - start + 1);
 }
 
-/// The library's message without its own prefix and position.
+/// The library's message without its own prefix and position: "[…] parse error at …: `message`" or
+/// "[…] `message`".
 std::string ParserMessage(const std::string& what) {
   const std::size_t colon = what.find(": ");
-  return colon == std::string::npos ? what : what.substr(colon + 2);
+  const std::size_t prefix = colon == std::string::npos ? what.find("] ") : colon;
+  return prefix == std::string::npos ? what : what.substr(prefix + 2);
 }
+
+/// Builds the document from the library's events and rejects what would otherwise pass silently:
+/// duplicate keys, deep nesting, more values than memory has room for. Json::parse with a callback
+/// would do as well, but searches the whole list around every object that ends: its time grows with
+/// the square of a list's length.
+class DocumentBuilder : public nlohmann::json_sax<Json> {
+ public:
+  DocumentBuilder(std::string_view text, const std::string& file) : text_(text), file_(file) {}
+
+  Json TakeDocument() { return std::move(document_); }
+
+  bool null() override { return Add(nullptr) != nullptr; }
+  bool boolean(bool value) override { return Add(value) != nullptr; }
+  bool number_integer(std::int64_t value) override { return Add(value) != nullptr; }
+  bool number_unsigned(std::uint64_t value) override { return Add(value) != nullptr; }
+  bool number_float(double value, const std::string&) override { return Add(value) != nullptr; }
+  bool string(std::string& value) override { return Add(std::move(value)) != nullptr; }
+  bool binary(Json::binary_t&) override { return false; }  // JSON has none
+  bool start_object(std::size_t) override { return Open(Json::object()); }
+  bool start_array(std::size_t) override { return Open(Json::array()); }
+  bool end_object() override { return Close(); }
+  bool end_array() override { return Close(); }
+
+  bool key(std::string& name) override {
+    auto& fields = open_.back()->get_ref<Json::object_t&>();
+    const auto [field, is_new] = fields.emplace(name, Json());
+    if (!is_new) {
+      throw Error(file_ + ": key '" + name + "' stands twice in one object");
+    }
+    if (fields.size() > kMostKeys) {
+      throw Error(file_ + ": an object has more than " + std::to_string(kMostKeys) + " keys");
+    }
+    field_ = &field->second;
+    return true;
+  }
+
+  bool parse_error(std::size_t position,
+                   const std::string&,
+                   const nlohmann::detail::exception& error) override {
+    throw Error(file_ + ":" + LineAndColumn(text_, position == 0 ? 0 : position - 1) +
+                ": not valid JSON: " + ParserMessage(error.what()));
+  }
+
+ private:
+  static constexpr std::size_t kDeepest = 64;
+  static constexpr std::size_t kMostKeys = 4096;          // duplicates are looked for one by one
+  static constexpr std::size_t kMostValues = 10'000'000;  // the graph of an 8B model has 300,000
+
+  /// Puts a value where the text has come to, and gives its place.
+  Json* Add(Json value) {
+    if (++values_ > kMostValues) {
+      throw Error(file_ + ": holds more than " + std::to_string(kMostValues) + " values");
+    }
+    if (open_.empty()) {
+      document_ = std::move(value);
+      return &document_;
+    }
+    if (open_.back()->is_array()) {
+      open_.back()->push_back(std::move(value));
+      return &open_.back()->back();
+    }
+    *field_ = std::move(value);
+    return field_;
+  }
+
+  bool Open(Json container) {
+    if (open_.size() >= kDeepest) {
+      throw Error(file_ + ": nests deeper than " + std::to_string(kDeepest) + " levels");
+    }
+    open_.push_back(Add(std::move(container)));
+    return true;
+  }
+
+  bool Close() {
+    open_.pop_back();
+    return true;
+  }
+
+  std::string_view text_;
+  const std::string& file_;
+  Json document_;
+  std::vector<Json*> open_;  // the containers around the place that the text has come to
+  Json* field_ = nullptr;    // of the innermost object: behind its latest key
+  std::size_t values_ = 0;
+};
 
 }  // namespace
 
@@ -140,20 +184,9 @@ void Faults::ThrowIfAny() const {
 }
 
 Json ParseJson(std::string_view text, const std::string& file) {
-  try {
-    StructureGuard guard;
-    return Json::parse(text.begin(), text.end(),
-                       [&guard](int depth, Json::parse_event_t event, Json& parsed) {
-                         return guard(depth, event, parsed);
-                       });
-  } catch (const Json::parse_error& error) {
-    throw Error(file + ":" + LineAndColumn(text, error.byte == 0 ? 0 : error.byte - 1) +
-                ": not valid JSON: " + ParserMessage(error.what()));
-  } catch (const Json::exception& error) {
-    throw Error(file + ": not valid JSON: " + ParserMessage(error.what()));
-  } catch (const Error& error) {
-    throw Error(file + ": " + error.what());
-  }
+  DocumentBuilder builder(text, file);
+  Json::sax_parse(text.begin(), text.end(), &builder);
+  return builder.TakeDocument();
 }
 
 std::optional<bool> ReadBool(const Json& value, const Path& path, Faults& faults) {

@@ -63,7 +63,7 @@ class Faults {
 };
 
 /// Parses JSON text. Throws Error "`file`:line:column: …" where it is no JSON, and "`file`: …" when
-/// it holds a key twice or nests deeper than 64 levels.
+/// it holds a key twice, nests deeper than 64 levels or has more than 10,000,000 values.
 Json ParseJson(std::string_view text, const std::string& file);
 
 /// One field, typed: nothing, and a fault that says what was expected, when the value has another

@@ -19,7 +19,8 @@ struct CheckState {
   std::vector<char> storage_exists;
   std::vector<std::optional<OperatorSchema>> schemas;
   std::vector<std::optional<GraphInputKind>> resident_kind;  // by value: param, buffer or input
-  std::vector<char> in_graph;  // by value: an input of the graph at hand, or made in it
+  std::vector<char> in_graph;     // by value: an input of the graph at hand, or made in it
+  std::vector<char> is_resident;  // by storage: of a param, buffer or input
 
   std::string Name(ValueId id) const {
     return "value " + std::to_string(id.index()) + " (" + graph.value(id).name + ")";
@@ -75,6 +76,7 @@ void CheckResidents(CheckState& state, const Path& root) {
     }
     state.Produce(id);
     state.resident_kind[id.index()] = kind;
+    state.is_resident[state.graph.storage_of(id).index()] = 1;
   };
   const Path params(root, "params");
   for (std::size_t i = 0; i < state.graph.params.size(); ++i) {
@@ -127,6 +129,22 @@ bool AnyEarlierOutput(const CheckState& state, std::size_t before, ValueId value
   return false;
 }
 
+/// A tangent is new, and so is its memory.
+std::optional<std::string> TangentFault(CheckState& state,
+                                        const Subgraph& subgraph,
+                                        const GraphInput& input) {
+  const bool known = !subgraph.forward.is_none() && !state.Exists(input.value) &&
+                     IsReturned(state.graph.graphs[subgraph.forward.index()], input.of);
+  if (!known) {
+    return "a tangent must be a new value, 'of' an output of this graph's forward graph";
+  }
+  const bool aliases = state.storage_exists[state.graph.storage_of(input.value).index()] != 0;
+  state.Produce(input.value);
+  return aliases ? std::optional(state.Name(input.value) +
+                                 " is a tangent and lies in a storage that exists already")
+                 : std::nullopt;
+}
+
 /// What is wrong with one input of graph `g`, or nothing.
 std::optional<std::string> InputFault(CheckState& state, std::size_t g, const GraphInput& input) {
   const Subgraph& subgraph = state.graph.graphs[g];
@@ -145,15 +163,8 @@ std::optional<std::string> InputFault(CheckState& state, std::size_t g, const Gr
         return state.Name(input.value) + " is no saved output of this graph's forward graph";
       }
       return std::nullopt;
-    case GraphInputKind::kTangent: {
-      const bool known = !subgraph.forward.is_none() && !state.Exists(input.value) &&
-                         IsReturned(state.graph.graphs[subgraph.forward.index()], input.of);
-      if (!known) {
-        return "a tangent must be a new value, 'of' an output of this graph's forward graph";
-      }
-      state.Produce(input.value);
-      return std::nullopt;
-    }
+    case GraphInputKind::kTangent:
+      return TangentFault(state, subgraph, input);
     case GraphInputKind::kActivation:
       return AnyEarlierOutput(state, g, input.value)
                  ? std::nullopt
@@ -276,6 +287,10 @@ void CheckGradient(CheckState& state,
   if (state.graph.value(param.value).shape != state.graph.value(output.value).shape) {
     state.faults.Add(path, "the gradient's shape is not that of " + param.name);
   }
+  if (state.is_resident[state.graph.storage_of(output.value).index()] != 0) {
+    state.faults.Add(
+        path, "the gradient of " + param.name + " lies in the memory of a param, buffer or input");
+  }
 }
 
 struct OutputCounts {
@@ -347,7 +362,8 @@ void CheckGraph(const Graph& graph, Faults& faults) {
                    std::vector<char>(graph.storages.size()),
                    {},
                    std::vector<std::optional<GraphInputKind>>(graph.values.size()),
-                   {}};
+                   {},
+                   std::vector<char>(graph.storages.size())};
   CheckSchemas(state, root);
   CheckViews(state, root);
   CheckResidents(state, root);

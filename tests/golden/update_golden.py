@@ -3,9 +3,9 @@
 
     tests/golden/update_golden.py BIN [CASE...]
 
-BIN is the folder of the built programs (build/dev/bin); without a CASE all are written. A change
-that this makes is a changed answer of the program: read the diff, and say in the commit why it is
-right. Files of a case, of which empty ones are left out:
+BIN is the folder of the built programs (build/dev/bin); without a CASE all are written: those of
+this folder, and dc-run's in tests/exec/golden where BIN has it. A change that this makes is a
+changed answer of the program: read the diff, and say in the commit why it is right. Files of a case, of which empty ones are left out:
 
     cmd      run by sh in the source folder, with BIN first in PATH, $CASE the case's folder and
              $OUT an empty folder
@@ -19,8 +19,8 @@ import subprocess
 import sys
 import tempfile
 
-GOLDEN = pathlib.Path(__file__).resolve().parent
-SOURCE = GOLDEN.parent.parent
+SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
+FOLDERS = {"dc-sim": SOURCE / "tests" / "golden", "dc-run": SOURCE / "tests" / "exec" / "golden"}
 
 
 def run_case(case: pathlib.Path, programs: pathlib.Path) -> dict[str, str]:
@@ -51,13 +51,17 @@ def main() -> int:
         print(__doc__, file=sys.stderr)
         return 2
     programs = pathlib.Path(sys.argv[1]).resolve()
-    names = sys.argv[2:] or sorted(path.parent.name for path in GOLDEN.glob("*/cmd"))
-    for name in names:
-        if not (GOLDEN / name / "cmd").is_file():
+    cases = [path.parent for program, folder in FOLDERS.items() if (programs / program).exists()
+             for path in sorted(folder.glob("*/cmd"))]
+    names = {case.name for case in cases}
+    for name in sys.argv[2:]:
+        if name not in names:
             print(f"update_golden.py: no case {name}", file=sys.stderr)
             return 2
-        write_case(GOLDEN / name, programs)
-        print(name)
+    for case in cases:
+        if len(sys.argv) == 2 or case.name in sys.argv[2:]:
+            write_case(case, programs)
+            print(case.relative_to(SOURCE))
     return 0
 
 

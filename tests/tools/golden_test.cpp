@@ -1,5 +1,5 @@
-// Runs the programs as a person does: each folder of tests/golden holds a command, `cmd`, and what
-// it printed and left behind. `update_golden.py` there writes the expectations anew.
+// Runs the programs as a person does: each folder of DCSIM_GOLDEN_FOLDER holds a command, `cmd`,
+// and what it printed and left behind. tests/golden/update_golden.py writes the expectations anew.
 
 #include <algorithm>
 #include <cctype>
@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kGoldenFolder[] = DCSIM_SOURCE_DIR "/tests/golden";
+constexpr char kGoldenFolder[] = DCSIM_SOURCE_DIR "/" DCSIM_GOLDEN_FOLDER;
 
 std::vector<std::string> CaseNames() {
   std::vector<std::string> names;
@@ -58,9 +58,10 @@ GoldenRun RunCase(const std::string& name) {
   const TemporaryFolder out;
   const TemporaryFolder streams;
   const std::string command = "cd '" DCSIM_SOURCE_DIR "' && PATH='" DCSIM_BIN_DIR
-                              "':\"$PATH\" LC_ALL=C CASE='tests/golden/" +
-                              name + "' OUT='" + out.path() + "' sh 'tests/golden/" + name +
-                              "/cmd' >'" + streams / "stdout" + "' 2>'" + streams / "stderr" + "'";
+                              "':\"$PATH\" LC_ALL=C CASE='" DCSIM_GOLDEN_FOLDER "/" +
+                              name + "' OUT='" + out.path() + "' sh '" DCSIM_GOLDEN_FOLDER "/" +
+                              name + "/cmd' >'" + streams / "stdout" + "' 2>'" +
+                              streams / "stderr" + "'";
   const int status = std::system(command.c_str());
   GoldenRun run;
   run.stdout_text = Replace(ReadFile(streams / "stdout"), out.path(), "$OUT");

@@ -133,11 +133,12 @@ std::string ReadFile(const std::string& path) {
     const int count = gzread(file.get(), content.data() + size, static_cast<unsigned>(kChunk));
     if (count < 0) {
       int code = 0;
-      const std::string message = gzerror(file.get(), &code);
+      const std::string_view message = gzerror(file.get(), &code);  // "`path`: what is wrong"
       if (code == Z_ERRNO) {
         FailOnFile("read", path, errno);
       }
-      throw Error(path + ": damaged gzip data: " + message);
+      const std::size_t named = message.starts_with(path + ": ") ? path.size() + 2 : 0;
+      throw Error(path + ": damaged gzip data: " + std::string(message.substr(named)));
     }
     content.resize(size + static_cast<std::size_t>(count));
     if (static_cast<std::int64_t>(content.size()) > kLargestInput.count()) {

@@ -12,9 +12,11 @@
 namespace dcsim {
 namespace {
 
-constexpr std::size_t kLargestText = std::size_t{8} << 20;
+// The plan of an 8B model, every decision made, has 86 kB; yaml-cpp takes 1 s and 300 MB a MiB.
+constexpr std::size_t kLargestText = std::size_t{2} << 20;
 constexpr std::size_t kMostNodes = 1'000'000;  // anchors can multiply them
 constexpr std::size_t kMostPlaceBytes = std::size_t{64} << 20;
+constexpr std::size_t kMostKeys = 4096;  // of one map: duplicates are looked for one by one
 constexpr int kDeepest = 64;
 
 std::string PlaceOf(const std::string& file, const YAML::Mark& mark) {
@@ -79,6 +81,9 @@ class Converter {
       const std::string own = pointer + "/" + key;
       if (object.contains(key)) {
         throw Error(place + ": key '" + key + "' stands twice");
+      }
+      if (object.size() >= kMostKeys) {
+        throw Error(place + ": a map with more than " + std::to_string(kMostKeys) + " keys");
       }
       Json value = Convert(entry.second, own, depth + 1);
       places_[own] = place;  // of the key: where a person looks

@@ -1,10 +1,12 @@
 #include "tools/views/comparison_text.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 
 #include "model/base/text.h"
+#include "tools/views/table_text.h"
 
 namespace dcsim {
 namespace {
@@ -25,9 +27,19 @@ double ReservedError(const Comparison& each) {
 
 /// 0.0213 -> "+2.1 %".
 std::string Signed(double share) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%+.1f %%", share * 100);
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%+.1f %%", share * 100);
+  return text.data();
+}
+
+std::string Padded(std::string text, std::size_t width) {
+  text.resize(std::max(width, text.size()), ' ');
   return text;
+}
+
+/// The text at the right end of a column.
+std::string Flush(const std::string& text, std::size_t width) {
+  return std::string(width - std::min(width, text.size()), ' ') + text;
 }
 
 std::string Line(const std::string& label,
@@ -36,15 +48,8 @@ std::string Line(const std::string& label,
                  const std::string& error) {
   constexpr std::size_t kLabel = 26;
   constexpr std::size_t kColumn = 13;
-  const auto left = [](std::string text, std::size_t width) {
-    text.resize(std::max(width, text.size()), ' ');
-    return text;
-  };
-  const auto right = [](const std::string& text, std::size_t width) {
-    return std::string(width - std::min(width, text.size()), ' ') + text;
-  };
-  return left(label, kLabel) + right(predicted, kColumn) + right(measured, kColumn) +
-         right(error, kColumn) + "\n";
+  return Padded(label, kLabel) + Flush(predicted, kColumn) + Flush(measured, kColumn) +
+         Flush(error, kColumn) + "\n";
 }
 
 std::string TimeLine(const std::string& label, Duration predicted, Duration measured) {
@@ -75,6 +80,55 @@ std::string CollectiveLines(const Comparison& comparison) {
   return lines;
 }
 
+bool SameBytes(const Comparison& each) {
+  return each.predicted.peak_reserved == each.measured.peak_reserved &&
+         each.predicted.peak_allocated == each.measured.peak_allocated;
+}
+
+/// The numbers of one line of the table.
+std::string Row(const Comparison& each) {
+  constexpr std::size_t kNumber = 10;
+  return "  " + Flush(FormatDuration(each.predicted.step_time), kNumber) +
+         Flush(FormatDuration(each.measured.step_time), kNumber) +
+         Flush(Signed(StepError(each)), kNumber) + "   reserved" +
+         Flush(FormatBytes(each.predicted.peak_reserved), kNumber) +
+         Flush(FormatBytes(each.measured.peak_reserved), kNumber) + "  " +
+         (SameBytes(each) ? "same byte" : Signed(ReservedError(each))) + "\n";
+}
+
+/// Errors over the completed comparisons.
+class Summary {
+ public:
+  void Add(const Comparison& each) {
+    ++count_;
+    exact_ += SameBytes(each) ? 1U : 0U;
+    sum_ += std::abs(StepError(each));
+    KeepLarger(StepError(each), largest_);
+    KeepLarger(ReservedError(each), largest_memory_);
+  }
+
+  std::string Print() const {
+    if (count_ == 0) {
+      return "";
+    }
+    return "\nstep time: mean error " + Percent(sum_ / static_cast<double>(count_)) + ", largest " +
+           Signed(largest_) + "\nmemory: allocated and reserved the same to the byte in " +
+           std::to_string(exact_) + " of " + std::to_string(count_) + ", largest error " +
+           Signed(largest_memory_) + "\n";
+  }
+
+ private:
+  static void KeepLarger(double error, double& largest) {
+    largest = std::abs(error) > std::abs(largest) ? error : largest;
+  }
+
+  std::size_t count_ = 0;
+  std::size_t exact_ = 0;
+  double sum_ = 0;
+  double largest_ = 0;
+  double largest_memory_ = 0;
+};
+
 }  // namespace
 
 std::string PrintComparison(const Comparison& comparison) {
@@ -98,52 +152,24 @@ std::string PrintComparison(const Comparison& comparison) {
 }
 
 std::string PrintComparisonTable(const std::vector<Comparison>& comparisons) {
-  std::size_t width = 0;
+  const std::string header = "predicted and measured";
+  std::size_t width = header.size();
   for (const Comparison& each : comparisons) {
     width = std::max(width, each.name.size());
   }
-  std::string text;
-  double sum = 0;
-  double largest = 0;
-  std::size_t exact = 0;
-  double largest_memory = 0;
-  std::size_t compared = 0;
+  std::string text = Padded(header, width) + "  step time, error             peak memory\n";
+  Summary summary;
   for (const Comparison& each : comparisons) {
-    std::string name = each.name;
-    name.resize(width, ' ');
+    text += Padded(each.name, width);
     if (each.predicted.outcome != "completed" || each.measured.outcome != "completed") {
-      text += name + "  predicted " + each.predicted.outcome + ", measured " +
-              each.measured.outcome + "\n";
+      text +=
+          "  predicted " + each.predicted.outcome + ", measured " + each.measured.outcome + "\n";
       continue;
     }
-    ++compared;
-    const double error = StepError(each);
-    sum += std::abs(error);
-    largest = std::abs(error) > std::abs(largest) ? error : largest;
-    const bool same = each.predicted.peak_reserved == each.measured.peak_reserved &&
-                      each.predicted.peak_allocated == each.measured.peak_allocated;
-    exact += same ? 1 : 0;
-    largest_memory = std::abs(ReservedError(each)) > std::abs(largest_memory) ? ReservedError(each)
-                                                                              : largest_memory;
-    char numbers[128];
-    std::snprintf(numbers, sizeof numbers, "  %9s %9s %8s   reserved %9s %9s %s\n",
-                  FormatDuration(each.predicted.step_time).c_str(),
-                  FormatDuration(each.measured.step_time).c_str(), Signed(error).c_str(),
-                  FormatBytes(each.predicted.peak_reserved).c_str(),
-                  FormatBytes(each.measured.peak_reserved).c_str(),
-                  same ? "same byte" : Signed(ReservedError(each)).c_str());
-    text += name + numbers;
+    text += Row(each);
+    summary.Add(each);
   }
-  if (compared == 0) {
-    return text;
-  }
-  std::string header = "predicted and measured";
-  header.resize(std::max(width, header.size()), ' ');
-  return header + "  step time, error             peak memory\n" + text +
-         "\nstep time: mean error " + Signed(sum / static_cast<double>(compared)).substr(1) +
-         ", largest " + Signed(largest) +
-         "\nmemory: allocated and reserved the same to the byte in " + std::to_string(exact) +
-         " of " + std::to_string(compared) + ", largest error " + Signed(largest_memory) + "\n";
+  return text + summary.Print();
 }
 
 }  // namespace dcsim

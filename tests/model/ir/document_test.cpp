@@ -68,6 +68,29 @@ TEST(ParseJsonTest, ObjectsWithMoreThan4096KeysAreRejected) {
   EXPECT_EQ(ParseError(text + "}"), "a.json: an object has more than 4096 keys");
 }
 
+// Hours, when every object is paid for with a walk along the whole list.
+TEST(ParseJsonTest, TimeGrowsWithTheLengthOfAListAndNotItsSquare) {
+  constexpr int kObjects = 1'000'000;
+  std::string text = "[";
+  for (int i = 0; i < kObjects; ++i) {
+    text += "{},";
+  }
+  EXPECT_EQ(ParseJson(text + "0]", "a.json").size(), kObjects + 1U);
+}
+
+TEST(ParseJsonTest, TextsWithMoreThanTenMillionValuesAreRejected) {
+  std::string text = "[";
+  for (int i = 0; i < 10'000'000; ++i) {
+    text += "0,";
+  }
+  EXPECT_EQ(ParseError(text + "0]"), "a.json: holds more than 10000000 values");
+}
+
+TEST(ParseJsonTest, NumbersThatAreTooLargeAreLocated) {
+  EXPECT_EQ(ParseError("[1,\n1e999]"),
+            "a.json:2:5: not valid JSON: number overflow parsing '1e999'");
+}
+
 TEST(PathTest, PointerNamesKeysAndIndices) {
   const Path root;
   const Path graphs(root, "graphs");

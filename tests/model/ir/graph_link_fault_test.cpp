@@ -60,6 +60,9 @@ INSTANTIATE_TEST_SUITE_P(
               },
               "/graphs/1/inputs/1: a tangent must be a new value, 'of' an output of this graph's "
               "forward graph"},
+        Break{"TangentInAStorageThatExists", [](Json& d) { d["values"][8]["storage"] = 0; },
+              "/graphs/1/inputs/1: value 8 (t) is a tangent and lies in a storage that exists "
+              "already"},
         Break{"TangentWithoutOf", [](Json& d) { d["graphs"][1]["inputs"][1].erase("of"); },
               "/graphs/1/inputs/1: key 'of' is missing"},
         Break{"ActivationOfNoEarlierGraph",
@@ -94,7 +97,9 @@ INSTANTIATE_TEST_SUITE_P(
                 d["graphs"][1]["ops"].erase(0);
                 d["graphs"][1]["inputs"].erase(0);
               },
-              "/graphs/0/outputs/2: a forward graph has no output of this kind"},
+              "/graphs/0/outputs/2: a forward graph has no output of this kind\n"
+              "g.json: /graphs/0/outputs/2: the gradient of w lies in the memory of a param, "
+              "buffer or input"},
         Break{"LossOfABackward",
               [](Json& d) {
                 d["graphs"][1]["outputs"].push_back({{"kind", "loss"}, {"value", 9}});
@@ -116,7 +121,10 @@ INSTANTIATE_TEST_SUITE_P(
                 d["values"][9]["shape"] = {3, 2};
                 d["values"][9]["strides"] = {2, 1};
               },
-              "/graphs/1/outputs/0: the gradient's shape is not that of w"}),
+              "/graphs/1/outputs/0: the gradient's shape is not that of w"},
+        Break{"GradientInAnInput", [](Json& d) { d["graphs"][1]["outputs"][0]["value"] = 4; },
+              "/graphs/1/outputs/0: the gradient of w lies in the memory of a param, buffer or "
+              "input"}),
     RowName());
 
 INSTANTIATE_TEST_SUITE_P(

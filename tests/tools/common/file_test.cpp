@@ -126,7 +126,8 @@ INSTANTIATE_TEST_SUITE_P(Lengths, CutGzipTest, testing::Values(2, 5, 10, 11, 100
 TEST(FileTest, GarbageBehindTheMagicBytesIsAnError) {
   const TemporaryFolder folder;
   Put(folder / "a.gz", "\x1f\x8b garbage that is no deflate stream");
-  EXPECT_TRUE(ReadError(folder / "a.gz").starts_with(folder / "a.gz" + ": damaged gzip data: "));
+  EXPECT_EQ(ReadError(folder / "a.gz"),
+            folder / "a.gz" + ": damaged gzip data: unknown compression method");
 }
 
 TEST(FileTest, FlippedBitIsAnError) {
@@ -154,6 +155,15 @@ TEST(FileTest, FileThatGrowsBeyondTheLimitIsAnError) {
   PutZeros(folder / "a.gz", kLargestInput.count() + 1);
   EXPECT_EQ(ReadError(folder / "a.gz"),
             folder / "a.gz" + ": larger than 256 MiB uncompressed, the most that is read");
+}
+
+// No bytes on disk at all.
+TEST(FileTest, LargeFileWithoutGzipIsAnError) {
+  const TemporaryFolder folder;
+  Put(folder / "a.json", "");
+  fs::resize_file(folder / "a.json", std::uintmax_t{1} << 30);
+  EXPECT_EQ(ReadError(folder / "a.json"),
+            folder / "a.json" + ": larger than 256 MiB uncompressed, the most that is read");
 }
 
 TEST(FileTest, FileOfTheLimitIsRead) {

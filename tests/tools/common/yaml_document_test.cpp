@@ -159,6 +159,15 @@ TEST(YamlDocumentTest, LongKeysThatMultiplyAreStopped) {
             std::string::npos);
 }
 
+// Duplicate keys are looked for one by one, so their number is limited.
+TEST(YamlDocumentTest, MapsWithMoreThan4096KeysAreStopped) {
+  std::string text;
+  for (int key = 0; key < 4097; ++key) {
+    text += "k" + std::to_string(key) + ": 0\n";
+  }
+  EXPECT_EQ(ParseError(text), "f.yaml:4097:1: a map with more than 4096 keys");
+}
+
 std::string Nested(std::size_t levels) {
   return std::string(levels, '[') + std::string(levels, ']');
 }
@@ -173,7 +182,7 @@ TEST(YamlDocumentTest, DeepestNestingDoesNotOverflowTheStack) {
 }
 
 TEST(YamlDocumentTest, LargeTextIsAnError) {
-  EXPECT_EQ(ParseError(std::string((8 << 20) + 1, '#')), "f.yaml: larger than 8.00 MiB");
+  EXPECT_EQ(ParseError(std::string((2 << 20) + 1, '#')), "f.yaml: larger than 2.00 MiB");
 }
 
 // Overrides

@@ -1,0 +1,58 @@
+#include "model/ir/result_reader.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/error_text.h"
+
+namespace dcsim {
+namespace {
+
+Result Sample() {
+  Result result;
+  result.origin = Origin::kMeasured;
+  result.step_time = Duration::FromNs(7);
+  result.compute = Duration::FromNs(5);
+  result.exposed_communication = Duration::FromNs(2);
+  result.peak_allocated = Bytes(30);
+  result.peak_reserved = Bytes(40);
+  result.workload = "w";
+  result.graph_hash = 0x1234;
+  result.gpus = 4;
+  result.plan = {{"ranks", 4}};
+  CollectiveTotals gather;
+  gather.calls = 3;
+  gather.busy = Duration::FromNs(9);
+  result.collectives.push_back(gather);
+  return result;
+}
+
+Result Read(const Json& document) {
+  return ReadResult(document, PointerLocator("r"));
+}
+
+TEST(ResultReaderTest, ReadsWhatWasPrinted) {
+  const Json document = PrintResult(Sample());
+  EXPECT_EQ(PrintResult(Read(document)), document);
+}
+
+TEST(ResultReaderTest, EveryFaultIsReported) {
+  Json document = PrintResult(Sample());
+  document["step_time_ns"] = -1;
+  document["outcome"] = "done";
+  document["workload"]["graph"] = "12";
+  EXPECT_EQ(ErrorText([&] { Read(document); }),
+            "r: /outcome: expected completed, out_of_memory or deadlock, found 'done'\n"
+            "r: /step_time_ns: expected 0 or more\n"
+            "r: /workload/graph: expected 16 hexadecimal digits");
+}
+
+TEST(ResultReaderTest, OtherFormatsAreRefused) {
+  EXPECT_EQ(
+      ErrorText([] {
+        Read({{"format", "dc-plan/1"}});
+      }),
+      "r: /format: expected a document with \"format\": \"dc-result/1\", found \"dc-plan/1\"");
+}
+
+}  // namespace
+}  // namespace dcsim
