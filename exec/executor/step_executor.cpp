@@ -149,7 +149,6 @@ void StepExecutor::RunStep(int step) {
   state_->step = step;
   ++state_->updates;
   state_->micro_step = -1;
-  state_->norm.reset();
   for (std::size_t i = 0; i < state_->schedule().task_count(); ++i) {
     const TaskId id(i);
     state_->current_task = id;
@@ -165,6 +164,7 @@ void StepExecutor::RunStep(int step) {
       state_->listener->AfterTask(id);
     }
   }
+  state_->norm.reset();
 }
 
 TaskId StepExecutor::current_task() const {

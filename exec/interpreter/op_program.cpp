@@ -115,7 +115,15 @@ void OpProgram::Take(const Op& op, Frame& frame) {
 void OpProgram::Run(OpId id, Frame& frame) {
   const PreparedOp& op = ops_[id.index()];
   Fill(op, frame);
-  op.handle.callBoxed(&stack_);
+  try {
+    op.handle.callBoxed(&stack_);
+  } catch (const c10::OutOfMemoryError&) {
+    throw;
+  } catch (const c10::Error& error) {
+    const std::string what = error.what_without_backtrace();
+    throw SystemError("op " + std::to_string(id.index()) + ", " + std::string(graph_.target(id)) +
+                      ": " + what.substr(0, what.find('\n')));
+  }
   Take(graph_.op(id), frame);
 }
 

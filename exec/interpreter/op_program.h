@@ -24,7 +24,8 @@ class OpProgram {
   OpProgram(const Graph& graph, c10::Device device);
 
   /// Calls one op on the tensors of the frame and puts its outputs there. Every input must be
-  /// defined. PyTorch's own errors pass through with the op's name in front (c10::Error).
+  /// defined. Throws SystemError with the op's name before PyTorch's message; c10::OutOfMemoryError
+  /// passes through.
   void Run(OpId id, Frame& frame);
 
   c10::Device device() const { return device_; }

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 #include "model/base/error.h"
@@ -27,10 +28,32 @@ constexpr char kOutOfMemory = 'O';
 constexpr auto kGrace = std::chrono::seconds(5);  // for the other ranks, once one has failed
 
 /// A rank process, seen from the parent. Its report is a letter and a message, empty when all went
-/// well.
+/// well. A process that still runs when this goes is killed.
 struct RankProcess {
-  pid_t pid = 0;
-  int report = -1;  // read end of its pipe
+  RankProcess(pid_t process, int pipe) : pid(process), report(pipe) {}
+  RankProcess(RankProcess&& other) noexcept
+      : pid(other.pid),
+        report(std::exchange(other.report, -1)),
+        running(std::exchange(other.running, false)),
+        status(other.status) {}
+  RankProcess& operator=(RankProcess&&) = delete;
+  ~RankProcess() {
+    Kill();
+    if (report >= 0) {
+      ::close(report);
+    }
+  }
+
+  void Kill() {
+    if (running) {
+      ::kill(pid, SIGKILL);
+      ::waitpid(pid, &status, 0);
+      running = false;
+    }
+  }
+
+  pid_t pid;
+  int report;  // read end of its pipe
   bool running = true;
   int status = 0;
 };
@@ -103,6 +126,8 @@ std::vector<RankProcess> StartRanks(int size, const RankMain& main) {
     }
     const pid_t pid = ::fork();
     if (pid < 0) {
+      ::close(ends[0]);
+      ::close(ends[1]);
       FailCall("fork");
     }
     if (pid == 0) {
@@ -110,7 +135,7 @@ std::vector<RankProcess> StartRanks(int size, const RankMain& main) {
       RunChild(main, {rank, rank, size}, {"127.0.0.1", port, rank == 0}, ends[1]);
     }
     ::close(ends[1]);
-    ranks.push_back({pid, ends[0], true, 0});
+    ranks.emplace_back(pid, ends[0]);
   }
   return ranks;
 }
@@ -148,11 +173,7 @@ void EndOthers(std::vector<RankProcess>& ranks) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   for (RankProcess& rank : ranks) {
-    if (rank.running) {
-      ::kill(rank.pid, SIGKILL);
-      ::waitpid(rank.pid, &rank.status, 0);
-      rank.running = false;
-    }
+    rank.Kill();
   }
 }
 
@@ -191,7 +212,6 @@ int RunRankProcesses(int size, const RankMain& main) {
   }
   int code = 0;
   for (const RankProcess& rank : ranks) {
-    ::close(rank.report);
     code = std::max(code, WEXITSTATUS(rank.status));
   }
   return code;

@@ -7,7 +7,8 @@
 namespace dcsim::exec {
 
 Rendezvous::Rendezvous(const RendezvousAddress& address, const RankIdentity& identity)
-    : identity_(identity) {
+    : identity_(identity),
+      serves_(address.serves) {
   c10d::TCPStoreOptions options;
   options.port = static_cast<std::uint16_t>(address.port);
   options.isServer = address.serves;
@@ -50,6 +51,13 @@ std::vector<std::string> Rendezvous::Exchange(const std::string& key, const std:
     all.push_back(Get(key + "/" + std::to_string(rank)));
   }
   return all;
+}
+
+void Rendezvous::Finish() {
+  Set("finished/" + std::to_string(identity_.rank), "");
+  for (int rank = 0; serves_ && rank < identity_.size; ++rank) {
+    Get("finished/" + std::to_string(rank));
+  }
 }
 
 }  // namespace dcsim::exec

@@ -28,9 +28,13 @@ class Rendezvous {
   std::string Get(const std::string& key);
   /// Every rank's value, by rank. All ranks call it with the same key.
   std::vector<std::string> Exchange(const std::string& key, const std::string& own);
+  /// The last call of every rank: nothing more will be asked. The server's returns when all ranks
+  /// have called it, so that the store lives as long as somebody reads from it.
+  void Finish();
 
  private:
   RankIdentity identity_;
+  bool serves_;
   std::unique_ptr<c10d::TCPStore> store_;
 };
 

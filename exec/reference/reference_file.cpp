@@ -52,6 +52,10 @@ ReferenceGradient ReadGradient(const Json& value,
       (param < 0 || param >= static_cast<std::int64_t>(graph.params.size()))) {
     faults.Add(object.At("param"), "expected an index into the graph's params");
     param = 0;
+  } else if (param < static_cast<std::int64_t>(graph.params.size()) &&
+             !graph.params[static_cast<std::size_t>(param)].requires_grad) {
+    faults.Add(object.At("param"),
+               graph.params[static_cast<std::size_t>(param)].name + " has no gradient");
   }
   gradient.param = ParamId(static_cast<std::size_t>(param));
   object.Require("name");
@@ -69,15 +73,36 @@ ReferenceGradient ReadGradient(const Json& value,
   return gradient;
 }
 
-ReferenceStep ReadStep(const Json& value, const Graph& graph, const Path& path, Faults& faults) {
+/// [rank][micro-step], as many of each as the reference states.
+std::vector<std::vector<double>> ReadLosses(const Json& list,
+                                            const Reference& reference,
+                                            const Path& path,
+                                            Faults& faults) {
+  std::vector<std::vector<double>> losses;
+  if (list.size() != static_cast<std::size_t>(reference.ranks)) {
+    faults.Add(path, "expected " + std::to_string(reference.ranks) + " lists, one a rank");
+  }
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const Path here(path, i);
+    losses.push_back(ReadNumbers(list[i], here, faults));
+    if (list[i].is_array() && list[i].size() != static_cast<std::size_t>(reference.accumulation)) {
+      faults.Add(here, "expected " + std::to_string(reference.accumulation) +
+                           " numbers, one a micro-step");
+    }
+  }
+  return losses;
+}
+
+ReferenceStep ReadStep(const Json& value,
+                       const Graph& graph,
+                       const Reference& reference,
+                       const Path& path,
+                       Faults& faults) {
   ObjectReader object(value, path, faults);
   ReferenceStep step;
   object.Require("loss");
   if (const Json* losses = object.RequireArray("losses")) {
-    const Path here = object.At("losses");
-    for (std::size_t i = 0; i < losses->size(); ++i) {
-      step.losses.push_back(ReadNumbers((*losses)[i], Path(here, i), faults));
-    }
+    step.losses = ReadLosses(*losses, reference, object.At("losses"), faults);
   }
   if (const Json* gradients = object.RequireArray("gradients")) {
     const Path here = object.At("gradients");
@@ -116,7 +141,7 @@ Reference ParseReference(std::string_view text, const Graph& graph, const std::s
   if (const Json* steps = object.RequireArray("steps")) {
     const Path here = object.At("steps");
     for (std::size_t i = 0; i < steps->size(); ++i) {
-      reference.steps.push_back(ReadStep((*steps)[i], graph, Path(here, i), faults));
+      reference.steps.push_back(ReadStep((*steps)[i], graph, reference, Path(here, i), faults));
     }
   }
   object.RejectUnknown();

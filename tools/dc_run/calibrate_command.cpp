@@ -57,7 +57,7 @@ int CalibrateRank(const CalibrateOptions& options,
     result.date = exec::Today();
     WriteFile(options.out, PrintClusterYaml(result, options.gpus, options.gpu, CommandOf(options)));
   }
-  rendezvous.Exchange("end", "");
+  rendezvous.Finish();
   return 0;
 }
 

@@ -2,7 +2,6 @@
 #include <array>
 #include <cstdio>
 #include <filesystem>
-#include <iostream>
 #include <memory>
 
 #include "exec/device/machine.h"
@@ -78,12 +77,12 @@ ExitCode RunCheck(const CheckOptions& options) {
     const auto actual = training.Run(static_cast<int>(step), step + 1 < steps);
     const auto comparison =
         exec::CompareStep(workload.graph, reference.steps[step], actual, reference.seed);
-    std::cout << Describe(workload.graph, step, comparison) << std::flush;
+    WriteFile("-", Describe(workload.graph, step, comparison));
     agrees = agrees && comparison.largest_loss_error <= tolerance &&
              comparison.largest_gradient_error <= tolerance;
   }
-  std::cout << (agrees ? "agrees" : "differs") << " within "
-            << (tolerance == 0 ? "0, bit for bit" : Scientific(tolerance)) << "\n";
+  WriteFile("-", std::string(agrees ? "agrees" : "differs") + " within " +
+                     (tolerance == 0 ? "0, bit for bit" : Scientific(tolerance)) + "\n");
   return agrees ? ExitCode::kDone : ExitCode::kAnswerIsNo;
 }
 

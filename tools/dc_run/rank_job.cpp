@@ -56,6 +56,15 @@ ExecutionResult Merge(const Job& job,
 
 // --- GPUs: a process a rank
 
+/// An out-of-memory crosses processes as text alone, so the case goes in front.
+RankMeasurement MeasureCase(std::size_t index, const std::function<RankMeasurement()>& measure) {
+  try {
+    return measure();
+  } catch (const exec::RankOutOfMemory& error) {
+    throw exec::RankOutOfMemory(std::to_string(index) + " " + error.what());
+  }
+}
+
 int RunGpuRank(const Job& job,
                const RankIdentity& identity,
                const exec::RendezvousAddress& address) {
@@ -69,9 +78,11 @@ int RunGpuRank(const Job& job,
   }
   for (std::size_t i = 0; i < job.cases.size(); ++i) {
     const ExecutionCase& execution = job.cases[i];
-    const RankMeasurement own =
-        exec::MeasureRank({job.graph, execution.schedule, device, views, job.settings.seed, {}},
-                          identity.rank, RankSettings(job, identity.rank, execution));
+    const RankMeasurement own = MeasureCase(i, [&] {
+      return exec::MeasureRank(
+          {job.graph, execution.schedule, device, views, job.settings.seed, {}}, identity.rank,
+          RankSettings(job, identity.rank, execution));
+    });
     const auto texts =
         rendezvous.Exchange("result/" + std::to_string(i), exec::PrintRankMeasurement(own));
     if (identity.rank == 0) {
@@ -82,7 +93,7 @@ int RunGpuRank(const Job& job,
       job.done(i, Merge(job, i, std::move(ranks), own.timeline));
     }
   }
-  rendezvous.Exchange("end", "");  // rank 0 serves the store until all have read what they need
+  rendezvous.Finish();
   return 0;
 }
 
@@ -119,15 +130,35 @@ void ExecuteOnThreads(const Job& job, std::size_t index) {
   job.done(index, Merge(job, index, std::move(ranks), std::nullopt));
 }
 
-ExecutionResult OutOfMemoryResult(const Job& job, const std::string& what) {
+/// The result of the case that MeasureCase names.
+void ReportOutOfMemory(const Job& job, const exec::RankOutOfMemory& error) {
+  const std::string text = error.what();
+  const std::size_t space = text.find(' ');
   ExecutionResult result;
   result.result.origin = Origin::kMeasured;
   result.result.outcome = "out_of_memory";
-  result.result.stop = StopReport{what, Bytes(0), 0};
+  result.result.stop = StopReport{text.substr(space + 1), Bytes(0), 0};
   result.result.workload = job.graph.name;
   result.result.graph_hash = job.graph.hash;
   result.result.gpus = job.settings.gpus;
-  return result;
+  job.done(std::stoul(text.substr(0, space)), result);
+}
+
+/// The process that a launcher started is one of the ranks; rank 0's writes the results.
+bool RunLaunchedRank(const Job& job, const RankIdentity& identity) {
+  if (identity.size != job.settings.gpus) {
+    throw Error("--gpus " + std::to_string(job.settings.gpus) + ", but the launcher started " +
+                std::to_string(identity.size) + " ranks");
+  }
+  try {
+    RunGpuRank(job, identity, exec::LauncherRendezvous(identity));
+  } catch (const exec::RankOutOfMemory& error) {
+    if (identity.rank == 0) {
+      ReportOutOfMemory(job, error);
+    }
+    return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -147,13 +178,12 @@ bool ExecuteCases(const Graph& graph,
     return RunGpuRank(job, identity, address);
   };
   if (const auto identity = exec::FindLauncherIdentity()) {
-    main(*identity, exec::LauncherRendezvous(*identity));
-    return true;
+    return RunLaunchedRank(job, *identity);
   }
   try {
     exec::RunRankProcesses(settings.gpus, main);
   } catch (const exec::RankOutOfMemory& error) {
-    done(0, OutOfMemoryResult(job, error.what()));
+    ReportOutOfMemory(job, error);
     return false;
   }
   return true;

@@ -1,4 +1,3 @@
-#include <iostream>
 #include <memory>
 
 #include "model/base/error.h"
@@ -68,7 +67,7 @@ void WriteResult(const RunStepOptions& options,
                  const std::vector<ExecutionCase>& cases,
                  std::size_t index,
                  const ExecutionResult& executed) {
-  std::cout << PrintMeasuredText(executed.result, cases[index].plan_file) << std::flush;
+  WriteFile("-", PrintMeasuredText(executed.result, cases[index].plan_file));
   if (options.out.empty()) {
     return;
   }

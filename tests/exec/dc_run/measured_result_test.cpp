@@ -1,0 +1,109 @@
+// How what the ranks measured becomes one result.
+
+#include "tools/dc_run/measured_result.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "model/passes/lower.h"
+#include "model/passes/resolve.h"
+#include "tests/support/tiny_graphs.h"
+
+namespace dcsim {
+namespace {
+
+using testing::ElementsAre;
+
+Duration Ns(std::int64_t ns) {
+  return Duration::FromNs(ns);
+}
+
+exec::RankMeasurement Rank(const std::vector<std::int64_t>& step_times_ns,
+                           const std::vector<double>& losses) {
+  exec::RankMeasurement rank;
+  for (const std::int64_t time : step_times_ns) {
+    rank.step_times.push_back(Ns(time));
+  }
+  rank.losses = losses;
+  return rank;
+}
+
+class MeasuredResultTest : public testing::Test {
+ protected:
+  MeasuredResultTest() {
+    ranks_[0].compute = Ns(50);
+    ranks_[1].compute = Ns(70);
+    ranks_[0].exposed_communication = Ns(10);
+    ranks_[0].peak_allocated = Bytes(1000);
+    ranks_[1].peak_allocated = Bytes(900);
+    ranks_[1].peak_reserved = Bytes(4096);
+    ranks_[1].retries = 2;
+    ranks_[0].busy = {{CollectiveKind::kAllGather, Ns(40)}};
+    ranks_[1].busy = {{CollectiveKind::kAllGather, Ns(20)}};
+  }
+
+  Result Merged() const { return MeasuredResult(graph_, execution_, ranks_); }
+
+  static ExecutionCase Case(const Graph& graph) {
+    const Plan plan = Resolve(TinySpec(3), graph, 2);
+    return {"zero3.yaml", plan, Lower(plan, graph, nullptr, {})};
+  }
+
+  const Graph graph_ = TwoLayers();  // 2 tokens
+  const ExecutionCase execution_ = Case(graph_);
+  std::vector<exec::RankMeasurement> ranks_ = {Rank({100, 300, 250}, {4, 3}),
+                                               Rank({200, 150, 240}, {5, 2})};
+};
+
+// 200, 300 and 250; their median.
+TEST_F(MeasuredResultTest, StepsTakeAsLongAsTheSlowestRank) {
+  const Result result = Merged();
+  EXPECT_THAT(result.measurement->step_times, ElementsAre(Ns(200), Ns(300), Ns(250)));
+  EXPECT_EQ(result.step_time, Ns(250));
+}
+
+// 2 tokens on each of 2 ranks in 250 ns.
+TEST_F(MeasuredResultTest, TokensAreThoseOfAllRanks) {
+  EXPECT_DOUBLE_EQ(Merged().tokens_per_second, 4 / 250e-9);
+}
+
+TEST_F(MeasuredResultTest, TimesAreMeansOverRanks) {
+  const Result result = Merged();
+  EXPECT_EQ(result.compute, Ns(60));
+  EXPECT_EQ(result.exposed_communication, Ns(5));
+  EXPECT_THAT(result.measurement->losses, ElementsAre(4.5, 2.5));
+}
+
+TEST_F(MeasuredResultTest, MemoryIsThatOfTheFullestRank) {
+  const Result result = Merged();
+  EXPECT_EQ(result.peak_allocated, Bytes(1000));
+  EXPECT_EQ(result.peak_reserved, Bytes(4096));
+  EXPECT_EQ(result.allocator_retries, 2);
+}
+
+// w1 is gathered for the forward, w2 for both: 16 + 6 + 6 bfloat16s, of which half cross the wire.
+// The forward's w2 stays for the backward or not; the schedule says so, and so does this count.
+TEST_F(MeasuredResultTest, CollectivesAreTheSchedules) {
+  const auto collectives = Merged().collectives;
+  ASSERT_GE(collectives.size(), 1U);
+  EXPECT_EQ(collectives[0].kind, CollectiveKind::kAllGather);
+  EXPECT_EQ(collectives[0].launches, 3);
+  EXPECT_EQ(collectives[0].payload, Bytes(2 * (16 + 6 + 6)));
+  EXPECT_EQ(collectives[0].wire, Bytes(16 + 6 + 6));
+  EXPECT_EQ(collectives[0].busy, Ns(30));
+}
+
+TEST_F(MeasuredResultTest, RanksSendWhatTheyMeasured) {
+  const exec::RankMeasurement sent =
+      exec::ParseRankMeasurement(exec::PrintRankMeasurement(ranks_[1]));
+  EXPECT_EQ(sent.step_times, ranks_[1].step_times);
+  EXPECT_EQ(sent.losses, ranks_[1].losses);
+  EXPECT_EQ(sent.compute, Ns(70));
+  EXPECT_EQ(sent.peak_reserved, Bytes(4096));
+  EXPECT_EQ(sent.retries, 2);
+  ASSERT_EQ(sent.busy.size(), 1U);
+  EXPECT_EQ(sent.busy[0].busy, Ns(20));
+}
+
+}  // namespace
+}  // namespace dcsim

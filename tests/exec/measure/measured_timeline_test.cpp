@@ -1,0 +1,96 @@
+// Kernel records by hand, on a schedule of two layers, ZeRO-3 on two ranks.
+
+#include "exec/measure/measured_timeline.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/schedule_edit.h"
+#include "tests/support/tiny_graphs.h"
+
+namespace dcsim::exec {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Pair;
+
+KernelRecord Kernel(std::uint64_t start_ns, std::uint64_t end_ns, TaskId task) {
+  KernelRecord record;
+  record.start_ns = start_ns;
+  record.end_ns = end_ns;
+  record.label = task.is_none() ? KernelRecord::kNoLabel : task.index();
+  return record;
+}
+
+class MeasuredTimelineTest : public testing::Test {
+ protected:
+  const Schedule schedule_ = LowerTiny(TinySpec(3), TwoLayers());
+  const TaskId gather_ = NthTask(schedule_, TaskKind::kAllGather);
+  const TaskId next_gather_ = NthTask(schedule_, TaskKind::kAllGather, 1);
+  const TaskId compute_ = NthTask(schedule_, TaskKind::kCompute);
+};
+
+// A matrix product of two kernels, one labelled by no task in between, after a gather; the step
+// before ended at 1000 ns.
+TEST_F(MeasuredTimelineTest, KernelsOfATaskAreOneSpan) {
+  const Timeline timeline =
+      TimelineOf({Kernel(1100, 1300, gather_), Kernel(1300, 1400, compute_),
+                  Kernel(1400, 1600, TaskId::None()), Kernel(1650, 1700, compute_)},
+                 schedule_, 1000, /*rank=*/1);
+  EXPECT_EQ(timeline.origin, Origin::kMeasured);
+  EXPECT_EQ(timeline.step_time, Duration::FromNs(700));
+  ASSERT_EQ(timeline.spans.size(), 2U);
+  const Span& gather = timeline.spans[0];
+  EXPECT_EQ(gather.task, gather_);
+  EXPECT_EQ(gather.rank, 1);
+  EXPECT_EQ(gather.stream, static_cast<std::uint8_t>(StreamRole::kGather));
+  const Span& compute = timeline.spans[1];
+  EXPECT_EQ(compute.task, compute_);
+  EXPECT_EQ(compute.stream, static_cast<std::uint8_t>(StreamRole::kCompute));
+  EXPECT_EQ(compute.start, SimTime::FromNs(300));
+  EXPECT_EQ(compute.end, SimTime::FromNs(700));
+}
+
+TEST_F(MeasuredTimelineTest, SpansAreSortedByTheirEnds) {
+  const Timeline timeline =
+      TimelineOf({Kernel(0, 500, gather_), Kernel(100, 200, compute_)}, schedule_, 0, 0);
+  ASSERT_EQ(timeline.spans.size(), 2U);
+  EXPECT_EQ(timeline.spans[0].task, compute_);
+  EXPECT_EQ(timeline.spans[1].task, gather_);
+}
+
+TEST_F(MeasuredTimelineTest, CollectivesAndComputeAreApart) {
+  const std::vector<KernelRecord> records = {Kernel(0, 100, gather_), Kernel(50, 120, compute_),
+                                             Kernel(90, 200, next_gather_),
+                                             Kernel(300, 400, TaskId::None())};
+  EXPECT_THAT(CollectiveIntervals(records, schedule_), ElementsAre(Pair(0, 200)));
+  EXPECT_THAT(ComputeIntervals(records, schedule_), ElementsAre(Pair(50, 120)));
+}
+
+// Intervals
+
+TEST(IntervalsTest, UnionJoinsWhatTouches) {
+  EXPECT_THAT(Union({{5, 7}, {1, 3}, {3, 4}, {2, 3}, {10, 10}}),
+              ElementsAre(Pair(1, 4), Pair(5, 7), Pair(10, 10)));
+  EXPECT_THAT(Union({}), IsEmpty());
+}
+
+TEST(IntervalsTest, UnionKeepsTheLongerEnd) {
+  EXPECT_THAT(Union({{1, 10}, {2, 3}}), ElementsAre(Pair(1, 10)));
+}
+
+TEST(IntervalsTest, LengthAddsUp) {
+  EXPECT_EQ(Length({{1, 4}, {5, 7}}), Duration::FromNs(5));
+}
+
+// [0, 10) and [20, 30) without [2, 4), [8, 22) and [29, 40): 2 + 4 + 7.
+TEST(IntervalsTest, LengthOutsideLeavesOutTheCovered) {
+  EXPECT_EQ(LengthOutside({{0, 10}, {20, 30}}, {{2, 4}, {8, 22}, {29, 40}}), Duration::FromNs(13));
+  EXPECT_EQ(LengthOutside({{0, 10}}, {}), Duration::FromNs(10));
+  EXPECT_EQ(LengthOutside({}, {{0, 10}}), Duration::FromNs(0));
+  EXPECT_EQ(LengthOutside({{3, 4}}, {{0, 10}}), Duration::FromNs(0));
+}
+
+}  // namespace
+}  // namespace dcsim::exec
