@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "model/passes/lower_state.h"
 
 namespace dcsim {
@@ -197,6 +199,13 @@ void AddGradientPartition(LowerState& state) {
 }
 
 void AddOptimizerStep(LowerState& state) {
+  const bool lacks_gradient =
+      std::any_of(state.flat.begin(), state.flat.end(), [](const FlatBuffers& flat) {
+        return flat.partition > 0 && flat.gradient_partition.is_none();
+      });
+  if (lacks_gradient) {
+    AddGradientPartition(state);  // ZeRO-1 without a backward graph: the gradient is zero
+  }
   if (state.plan.options.gradient_clipping) {
     AddNorm(state);
   }

@@ -77,7 +77,9 @@ class GraphWriter {
       const std::string dtype = dice_.OneIn(3) ? "float32" : "bfloat16";
       layer.dtype = tied ? layers_[layer.weight].dtype : dtype;
       if (!tied) {
-        Line("param " + Name("w", i) + " " + dtype + "[" + width_ + "," + width_ + "]" + frozen);
+        std::string shape = "[";
+        shape.append(width_).append(",").append(width_).append("]");
+        Line(Name("param w", i).append(" ").append(dtype).append(shape).append(frozen));
       }
       if (layer.biased) {
         Line("param " + Name("b", i) + " " + layer.dtype + "[" + width_ + "]" + frozen);

@@ -70,6 +70,19 @@ class Converter {
   }
 
  private:
+  static std::string Below(std::string pointer, const std::string& key) {
+    return pointer.append("/").append(key);
+  }
+
+  static void CheckKey(const Json& object, const std::string& key, const std::string& place) {
+    if (object.contains(key)) {
+      throw Error(place + ": key '" + key + "' stands twice");
+    }
+    if (object.size() >= kMostKeys) {
+      throw Error(place + ": a map with more than " + std::to_string(kMostKeys) + " keys");
+    }
+  }
+
   Json ConvertMap(const YAML::Node& node, const std::string& pointer, int depth) {
     Json object = Json::object();
     for (const auto& entry : node) {
@@ -78,13 +91,9 @@ class Converter {
         throw Error(place + ": expected a name as key");
       }
       const std::string& key = entry.first.Scalar();
-      const std::string own = pointer + "/" + key;
-      if (object.contains(key)) {
-        throw Error(place + ": key '" + key + "' stands twice");
-      }
-      if (object.size() >= kMostKeys) {
-        throw Error(place + ": a map with more than " + std::to_string(kMostKeys) + " keys");
-      }
+      RequireUtf8(key, place);
+      const std::string own = Below(pointer, key);
+      CheckKey(object, key, place);
       Json value = Convert(entry.second, own, depth + 1);
       places_[own] = place;  // of the key: where a person looks
       object[key] = std::move(value);
@@ -95,7 +104,7 @@ class Converter {
   Json ConvertList(const YAML::Node& node, const std::string& pointer, int depth) {
     Json list = Json::array();
     for (std::size_t i = 0; i < node.size(); ++i) {
-      list.push_back(Convert(node[i], pointer + "/" + std::to_string(i), depth + 1));
+      list.push_back(Convert(node[i], Below(pointer, std::to_string(i)), depth + 1));
     }
     return list;
   }
@@ -108,7 +117,15 @@ class Converter {
     }
   }
 
-  static Json ConvertScalar(const YAML::Node& node) {
+  /// Escapes such as "\\x85" become bytes that are no character (yaml-cpp 0.7.0).
+  static void RequireUtf8(const std::string& text, const std::string& place) {
+    if (FindInvalidUtf8(text)) {
+      throw Error(place + ": not UTF-8 once its escapes are read");
+    }
+  }
+
+  Json ConvertScalar(const YAML::Node& node) const {
+    RequireUtf8(node.Scalar(), PlaceOf(file_, node.Mark()));
     return node.Tag() == "!" ? Json(node.Scalar()) : PlainScalar(node.Scalar());
   }
 

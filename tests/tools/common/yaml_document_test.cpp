@@ -127,6 +127,11 @@ TEST(YamlDocumentTest, TextBehindTheDocumentIsAnError) {
   EXPECT_EQ(ParseError("a,b\nc: 1\n"), "f.yaml:2:2: not valid YAML: illegal map value");
 }
 
+TEST(YamlDocumentTest, EscapesThatAreNoUtf8AreAnError) {
+  EXPECT_EQ(ParseError("a: \"\\N\"\n"), "f.yaml:1:4: not UTF-8 once its escapes are read");
+  EXPECT_EQ(ParseError("\"\\N\": 1\n"), "f.yaml:1:1: not UTF-8 once its escapes are read");
+}
+
 TEST(YamlDocumentTest, TextThatIsNoUtf8IsAnError) {
   EXPECT_EQ(ParseError("name: caf\xe9\n"), "f.yaml: not UTF-8 at byte 9");
 }
