@@ -56,6 +56,7 @@ at::Tensor WholeParam(const Graph& graph, ParamId id, std::uint64_t seed) {
 }
 
 void RunRanks(int ranks, const std::function<void(Communicator&)>& run) {
+  UseStrictOps();
   const auto group = std::make_shared<HostGroup>(ranks);
   std::vector<std::exception_ptr> failures(static_cast<std::size_t>(ranks));
   std::vector<std::thread> threads;
@@ -81,7 +82,6 @@ void RunRanks(int ranks, const std::function<void(Communicator&)>& run) {
 }
 
 std::vector<TrainedStep> TrainOnHost(const HostJob& job, int steps) {
-  UseStrictOps();
   const Schedule schedule = Lower(Resolve(job.spec, job.graph, job.ranks), job.graph, nullptr, {});
   std::vector<TrainedStep> trained(static_cast<std::size_t>(steps));
   for (TrainedStep& step : trained) {

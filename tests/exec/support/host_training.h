@@ -32,8 +32,8 @@ std::vector<TrainedStep> TrainOnHost(const HostJob& job, int steps);
 /// The reference training's weights of a parameter before the first step, flat.
 at::Tensor WholeParam(const Graph& graph, ParamId id, std::uint64_t seed = 0);
 
-/// Calls `run` for every rank on a thread of its own; what a rank throws stops the others, and the
-/// first failure by rank is thrown again.
+/// Calls `run` for every rank on a thread of its own, with strict ops; what a rank throws stops the
+/// others, and the first failure by rank is thrown again.
 void RunRanks(int ranks, const std::function<void(Communicator&)>& run);
 
 /// One thread an op: sums have one order wherever they are made, and ranks do not compete for the
