@@ -51,6 +51,8 @@ if(DCSIM_HAS_EXEC)
   target_link_libraries(dcsim_torch INTERFACE
     -Wl,--no-as-needed torch torch_cpu torch_cuda c10 c10_cuda -l:libnccl.so.2 -l:libcudart.so.13
     -l:libcupti.so.13 -Wl,--as-needed)
+  # Where an installed dc-run finds the package's libraries.
+  set(DCSIM_TORCH_RPATH ${torch_root}/lib ${nvidia}/nccl/lib ${nvidia}/cu13/lib)
   target_link_options(dcsim_torch INTERFACE
     -Wl,-rpath,${torch_root}/lib -Wl,-rpath,${nvidia}/nccl/lib -Wl,-rpath,${nvidia}/cu13/lib)
 endif()
