@@ -38,13 +38,6 @@ std::vector<std::string> Siblings(const fs::path& path) {
   throw Error(path + ": " + what + DidYouMean(named.filename().string(), views));
 }
 
-YamlDocument LoadYaml(const std::string& path, const std::string& what) {
-  if (!FileExists(path)) {
-    FailMissing(path, "no such " + what);
-  }
-  return YamlDocument::Parse(ReadFile(path), path);
-}
-
 /// "a.b" -> "/a/b".
 std::string PointerOfKey(const std::string& key) {
   std::string pointer = "/" + key;
@@ -85,6 +78,13 @@ Plan TakePlan(const YamlDocument& document,
 }
 
 }  // namespace
+
+YamlDocument LoadYaml(const std::string& path, const std::string& what) {
+  if (!FileExists(path)) {
+    FailMissing(path, "no such " + what);
+  }
+  return YamlDocument::Parse(ReadFile(path), path);
+}
 
 Workload LoadWorkload(const std::string& folder) {
   if (!FileExists(folder)) {

@@ -8,6 +8,7 @@
 #include "model/ir/graph.h"
 #include "model/ir/plan.h"
 #include "model/ir/profile.h"
+#include "tools/common/yaml_document.h"
 
 namespace dcsim {
 
@@ -26,6 +27,9 @@ std::string ProfileFileName(const std::string& gpu);
 
 /// The workload's profile on this GPU, or nothing when there is none.
 std::optional<Profile> FindProfile(const Workload& workload, const std::string& gpu);
+
+/// Reads a YAML file; `what` it is is said when it is missing, with the nearest name beside it.
+YamlDocument LoadYaml(const std::string& path, const std::string& what);
 
 /// Reads a cluster file; its "gpu" is the path of a GPU file, from the cluster file's folder.
 Cluster LoadCluster(const std::string& path);

@@ -24,10 +24,11 @@ std::string ShortName(const std::string& gpu) {
   return name;
 }
 
-Duration MedianHost(const std::vector<exec::CollectiveSample>& samples) {
+/// Of a small call.
+Duration MedianHost(const std::vector<exec::CollectiveSample>& samples, Engine engine) {
   std::vector<Duration> times;
   for (const exec::CollectiveSample& sample : samples) {
-    if (sample.calls == 1 && sample.payload <= Bytes::MiB(1)) {
+    if (sample.engine == engine && sample.calls == 1 && sample.payload <= Bytes::MiB(1)) {
       times.push_back(sample.host);
     }
   }
@@ -35,9 +36,11 @@ Duration MedianHost(const std::vector<exec::CollectiveSample>& samples) {
   return times.empty() ? Duration::FromUs(8) : times[times.size() / 2];
 }
 
-std::string HostText(const CalibrationResult& result) {
+std::string HostText(const CalibrationResult& result, int gpus) {
+  const Duration copies = MedianHost(result.collectives, Engine::kCopyEngine);
   return "host:\n  view: " + Ns(result.host.view) + "\n  launch: " + Ns(result.host.launch) +
-         "\n  collective: " + Ns(MedianHost(result.collectives)) +
+         "\n  collective: " + Ns(MedianHost(result.collectives, Engine::kNccl)) +
+         "\n  copy: " + Ns(Duration::FromNs(copies.ns() / gpus)) +
          "\n  event: " + Ns(result.host.event) + "\n  synchronize: " + Ns(result.host.synchronize) +
          "\n  segment: " + Ns(result.host.segment) + "\n  source: measured, medians\n";
 }
@@ -56,7 +59,8 @@ std::string LinkText(const std::vector<exec::CollectiveSample>& samples, int gpu
   const exec::CollectiveSample* smallest = nullptr;
   const exec::CollectiveSample* largest = nullptr;
   for (const exec::CollectiveSample& sample : samples) {
-    if (sample.kind == CollectiveKind::kAllGather && sample.calls == 1) {
+    if (sample.engine == Engine::kNccl && sample.kind == CollectiveKind::kAllGather &&
+        sample.calls == 1) {
       smallest = smallest == nullptr ? &sample : smallest;
       largest = &sample;
     }
@@ -74,22 +78,33 @@ std::string LinkText(const std::vector<exec::CollectiveSample>& samples, int gpu
          "\n  hop_latency: 0 ns     # within the latency\n";
 }
 
+std::string TableText(const std::vector<exec::CollectiveSample>& samples,
+                      Engine engine,
+                      CollectiveKind kind,
+                      int gpus) {
+  std::string points;
+  for (const exec::CollectiveSample& sample : samples) {
+    if (sample.engine == engine && sample.calls == 1 && sample.kind == kind) {
+      const bool kernel = engine == Engine::kNccl;
+      points += "      - [" + PrintBytes(sample.payload) + ", " + Ns(sample.time) + "]" +
+                "  # spread " + Ns(sample.spread) +
+                (kernel ? ", " + std::to_string(sample.ctas) + " CTAs\n" : "\n");
+    }
+  }
+  return points.empty()
+             ? ""
+             : "  - kind: " + std::string(CollectiveKindName(kind)) +
+                   "\n    engine: " + std::string(EngineNames()[static_cast<std::size_t>(engine)]) +
+                   "\n    ranks: " + std::to_string(gpus) + "\n    points:\n" + points;
+}
+
 std::string CollectivesText(const std::vector<exec::CollectiveSample>& samples, int gpus) {
   std::string text =
       "collectives:            # [full tensor, median from the last rank's start to the last "
       "end]\n";
-  for (std::size_t kind = 0; kind < CollectiveKindNames().size(); ++kind) {
-    std::string points;
-    for (const exec::CollectiveSample& sample : samples) {
-      if (sample.calls == 1 && static_cast<std::size_t>(sample.kind) == kind) {
-        points += "      - [" + PrintBytes(sample.payload) + ", " + Ns(sample.time) + "]" +
-                  "  # spread " + Ns(sample.spread) + ", " + std::to_string(sample.ctas) +
-                  " CTAs\n";
-      }
-    }
-    if (!points.empty()) {
-      text += "  - kind: " + std::string(CollectiveKindNames()[kind]) +
-              "\n    engine: nccl\n    ranks: " + std::to_string(gpus) + "\n    points:\n" + points;
+  for (const Engine engine : {Engine::kNccl, Engine::kCopyEngine}) {
+    for (std::size_t kind = 0; kind < CollectiveKindNames().size(); ++kind) {
+      text += TableText(samples, engine, static_cast<CollectiveKind>(kind), gpus);
     }
   }
   return text + (samples.empty() ? "  []\n" : "");
@@ -118,7 +133,7 @@ std::string PrintClusterYaml(const CalibrationResult& result,
   const std::string gpu = result.machine.value("gpu", "");
   return "# Made by: " + command + "\nformat: dc-cluster/1\nname: " + ShortName(gpu) + "-" +
          std::to_string(gpus) + "\nnodes: 1\ngpus_per_node: " + std::to_string(gpus) +
-         "\ngpu: " + gpu_file + "\n" + HostText(result) + PatternText(result.memory) +
+         "\ngpu: " + gpu_file + "\n" + HostText(result, gpus) + PatternText(result.memory) +
          LinkText(result.collectives, gpus) + "measured: >-\n  " + result.machine.dump() + "\n  " +
          result.versions.dump() + " " + result.date + "\n" +
          CollectivesText(result.collectives, gpus) + GroupsText(result.collectives);

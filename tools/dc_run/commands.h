@@ -9,5 +9,6 @@ Subcommand CalibrateCommand();
 Subcommand CheckCommand();
 Subcommand ProfileCommand();
 Subcommand StepCommand();
+Subcommand ValidateCommand();
 
 }  // namespace dcsim

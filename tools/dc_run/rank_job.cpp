@@ -1,10 +1,12 @@
 #include "tools/dc_run/rank_job.h"
 
 #include <iostream>
+#include <list>
 #include <memory>
 #include <thread>
 
 #include "exec/communicator/host_communicator.h"
+#include "exec/communicator/silent_communicator.h"
 #include "exec/device/machine.h"
 #include "exec/launch/gpu_rank.h"
 #include "exec/launch/rank_processes.h"
@@ -72,9 +74,11 @@ int RunGpuRank(const Job& job,
   Rendezvous rendezvous(address, identity);
   constexpr int kCommunicators = 2;
   const auto communicators = exec::JoinCommunicators(rendezvous, identity, kCommunicators);
+  std::list<exec::SilentCommunicator> silent;
   std::vector<Communicator*> views;
   for (const auto& communicator : communicators) {
-    views.push_back(communicator.get());
+    silent.emplace_back(*communicator);
+    views.push_back(job.settings.communicate ? communicator.get() : &silent.back());
   }
   for (std::size_t i = 0; i < job.cases.size(); ++i) {
     const ExecutionCase& execution = job.cases[i];
@@ -111,8 +115,11 @@ void ExecuteOnThreads(const Job& job, std::size_t index) {
       const auto at = static_cast<std::size_t>(rank);
       try {
         exec::HostCommunicator communicator(group, rank);
-        ranks[at] = exec::MeasureCpuRank(job.graph, execution.schedule, communicator,
-                                         job.settings.seed, RankSettings(job, rank, execution));
+        exec::SilentCommunicator silent(communicator);
+        Communicator& used =
+            job.settings.communicate ? static_cast<Communicator&>(communicator) : silent;
+        ranks[at] = exec::MeasureCpuRank(job.graph, execution.schedule, used, job.settings.seed,
+                                         RankSettings(job, rank, execution));
       } catch (const std::exception& error) {
         failures[at] = error.what();
         group->Abort("rank " + std::to_string(rank) + ": " + error.what());

@@ -22,7 +22,8 @@ struct ExecutionCase {
 /// Where and how long schedules are executed.
 struct ExecutionSettings {
   int gpus = 1;
-  bool on_cpu = false;  // ranks as threads, CPU tensors
+  bool on_cpu = false;      // ranks as threads, CPU tensors
+  bool communicate = true;  // false: collectives are left out
   std::uint64_t seed = 0;
   exec::MeasureSettings measure;
   std::string command;  // for the results

@@ -52,12 +52,6 @@ std::string Line(const std::string& label,
          Flush(error, kColumn) + "\n";
 }
 
-std::string TimeLine(const std::string& label, Duration predicted, Duration measured) {
-  return Line(
-      label, FormatDuration(predicted), FormatDuration(measured),
-      Signed(Error(static_cast<double>(predicted.ns()), static_cast<double>(measured.ns()))));
-}
-
 /// With the difference to the byte: it is what shows that the memory model is exact.
 std::string MemoryLine(const std::string& label, Bytes predicted, Bytes measured) {
   const std::int64_t difference = predicted.count() - measured.count();
@@ -72,8 +66,8 @@ std::string CollectiveLines(const Comparison& comparison) {
   for (const CollectiveTotals& measured : comparison.measured.collectives) {
     for (const CollectiveTotals& predicted : comparison.predicted.collectives) {
       if (predicted.kind == measured.kind) {
-        lines += TimeLine("  " + std::string(CollectiveKindName(measured.kind)) + ", busy",
-                          predicted.busy, measured.busy);
+        lines += ComparisonLine("  " + std::string(CollectiveKindName(measured.kind)) + ", busy",
+                                predicted.busy, measured.busy);
       }
     }
   }
@@ -131,6 +125,12 @@ class Summary {
 
 }  // namespace
 
+std::string ComparisonLine(const std::string& label, Duration predicted, Duration measured) {
+  return Line(
+      label, FormatDuration(predicted), FormatDuration(measured),
+      Signed(Error(static_cast<double>(predicted.ns()), static_cast<double>(measured.ns()))));
+}
+
 std::string PrintComparison(const Comparison& comparison) {
   const Result& predicted = comparison.predicted;
   const Result& measured = comparison.measured;
@@ -139,10 +139,10 @@ std::string PrintComparison(const Comparison& comparison) {
            Line("outcome", predicted.outcome, measured.outcome, "");
   }
   return comparison.name + "\n" + Line("", "predicted", "measured", "error") +
-         TimeLine("step time", predicted.step_time, measured.step_time) +
-         TimeLine("  compute", predicted.compute, measured.compute) +
-         TimeLine("  exposed communication", predicted.exposed_communication,
-                  measured.exposed_communication) +
+         ComparisonLine("step time", predicted.step_time, measured.step_time) +
+         ComparisonLine("  compute", predicted.compute, measured.compute) +
+         ComparisonLine("  exposed communication", predicted.exposed_communication,
+                        measured.exposed_communication) +
          CollectiveLines(comparison) +
          MemoryLine("peak memory, reserved", predicted.peak_reserved, measured.peak_reserved) +
          MemoryLine("  allocated", predicted.peak_allocated, measured.peak_allocated) +

@@ -14,6 +14,9 @@ struct Comparison {
   Result predicted;
 };
 
+/// A labelled line: predicted, measured, error in percent of the measured.
+std::string ComparisonLine(const std::string& label, Duration predicted, Duration measured);
+
 /// One comparison in detail: times, memory and collectives side by side.
 std::string PrintComparison(const Comparison& comparison);
 

@@ -130,10 +130,11 @@ std::optional<TaskPlace> OtherPlace(FoldState& state, TaskId id) {
     case TaskKind::kClearGradients:
       return std::nullopt;
     case TaskKind::kReduceNorm:
+    case TaskKind::kBarrier:
     case TaskKind::kGatherUpdated:
       return TaskPlace{
           "optimizer", "", std::string(TaskKindName(task.kind)),
-          task.kind == TaskKind::kReduceNorm ? DagNodeKind::kReduce : DagNodeKind::kGather};
+          task.kind == TaskKind::kGatherUpdated ? DagNodeKind::kGather : DagNodeKind::kReduce};
     case TaskKind::kGradientNorm:
     case TaskKind::kCastGradients:
     case TaskKind::kClipGradients:

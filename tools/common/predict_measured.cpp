@@ -1,0 +1,78 @@
+#include "tools/common/predict_measured.h"
+
+#include <filesystem>
+
+#include "model/base/error.h"
+#include "model/base/text.h"
+#include "model/ir/plan_reader.h"
+#include "model/ir/result_reader.h"
+#include "model/passes/resolve.h"
+#include "tools/common/file.h"
+
+namespace dcsim {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The workload that a measured result lies in: traces/NAME/measured/....
+std::string FolderOf(const std::string& file) {
+  for (fs::path folder = fs::path(file).parent_path(); folder.has_relative_path();
+       folder = folder.parent_path()) {
+    if (FileExists((folder / "graph.json.gz").string())) {
+      return folder.string();
+    }
+  }
+  throw Error(file + ": no folder above it holds a graph.json.gz; name it with --workload");
+}
+
+}  // namespace
+
+Prediction PredictPlan(const Workload& workload,
+                       const Plan& plan,
+                       const Cluster& cluster,
+                       bool keep_timeline) {
+  if (plan.ranks > cluster.gpus()) {
+    throw Error("measured on " + std::to_string(plan.ranks) + " GPUs, " + cluster.name + " has " +
+                std::to_string(cluster.gpus()));
+  }
+  const auto profile = FindProfile(workload, cluster.gpu.name);
+  const PredictionInputs inputs{workload.graph, profile ? &*profile : nullptr, cluster};
+  return Predict(LowerFor(plan, inputs), plan, inputs, keep_timeline);
+}
+
+MeasuredPair PredictMeasured(const std::string& file,
+                             const std::string& folder,
+                             const Cluster& cluster) {
+  MeasuredPair pair;
+  pair.document = ParseJson(ReadFile(file), file);
+  const Locator locate = PointerLocator(file);
+  pair.measured = ReadResult(pair.document, locate);
+  if (pair.measured.origin != Origin::kMeasured) {
+    throw Error(file + ": /origin: expected a measured result, found a predicted one");
+  }
+  if (pair.measured.plan.is_null()) {
+    throw Error(file + ": /plan: holds no plan to predict: " + pair.measured.outcome);
+  }
+  const Workload workload = LoadWorkload(folder.empty() ? FolderOf(file) : folder);
+  if (workload.graph.hash != pair.measured.graph_hash) {
+    throw Error(file + ": /workload/graph: measured on graph " +
+                HexDigits(pair.measured.graph_hash) + ", " + workload.folder + " holds " +
+                HexDigits(workload.graph.hash));
+  }
+  const Locator in_plan = [&locate](const std::string& pointer) {
+    return locate("/plan" + pointer);
+  };
+  const Plan plan = ReadPlan(pair.measured.plan, workload.graph, in_plan);
+  const auto faults = FindPlanFaults(plan, workload.graph);
+  if (!faults.empty()) {
+    throw Error(file + ": " + Join(faults, "\n" + file + ": "));
+  }
+  try {
+    pair.predicted = PredictPlan(workload, plan, cluster, /*keep_timeline=*/false).result;
+  } catch (const Error& error) {
+    throw Error(file + ": " + error.what());
+  }
+  return pair;
+}
+
+}  // namespace dcsim

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+
+#include "model/cost/cluster.h"
+#include "model/ir/result.h"
+#include "sim/analysis/predict.h"
+#include "tools/common/load.h"
+
+namespace dcsim {
+
+/// The prediction for a plan that was executed on `plan.ranks` GPUs, with the workload's profile of
+/// the cluster's GPU where there is one. Throws Error when the cluster has fewer GPUs.
+Prediction PredictPlan(const Workload& workload,
+                       const Plan& plan,
+                       const Cluster& cluster,
+                       bool keep_timeline);
+
+/// A measured result, from its file, and the prediction for its plan.
+struct MeasuredPair {
+  Json document;  // of the measured result
+  Result measured;
+  Result predicted;
+};
+
+/// Reads a result of `dc-run step` and predicts its plan on the cluster.
+///
+///   workload   folder; empty: the nearest folder above the file that holds a workload
+///
+/// Throws Error for files that are no measured result, hold no plan, or belong to another graph.
+MeasuredPair PredictMeasured(const std::string& file,
+                             const std::string& workload,
+                             const Cluster& cluster);
+
+}  // namespace dcsim

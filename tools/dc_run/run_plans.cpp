@@ -1,0 +1,90 @@
+#include "tools/dc_run/run_plans.h"
+
+#include <filesystem>
+
+#include "model/base/error.h"
+#include "model/passes/lower.h"
+#include "model/passes/verify.h"
+#include "tools/common/file.h"
+#include "tools/views/timeline_trace.h"
+
+namespace dcsim {
+namespace {
+
+/// Before anything is executed: an hour of steps should not end with a missing folder.
+void CheckFolder(const std::string& out) {
+  if (!out.empty() && !std::filesystem::is_directory(out)) {
+    throw Error("--out " + out + ": no such folder; make it first");
+  }
+}
+
+ExecutionSettings SettingsOf(const PlansToRun& what, const std::string& command) {
+  if (what.gpus < 1 || what.warmup < 1 || what.steps < 1) {
+    throw Error("--gpus, --warmup and --steps: expected 1 or more each");
+  }
+  if (what.device != "cuda" && what.device != "cpu") {
+    throw Error("--device " + what.device + ": expected cuda or cpu");
+  }
+  ExecutionSettings settings;
+  settings.gpus = what.gpus;
+  settings.on_cpu = what.device == "cpu";
+  settings.communicate = what.communicate;
+  settings.measure.warmup_steps = what.warmup;
+  settings.measure.steps = what.steps;
+  settings.measure.trace = what.trace;
+  settings.command = command;
+  return settings;
+}
+
+std::vector<ExecutionCase> LowerCases(const Graph& graph, const PlansToRun& what) {
+  std::vector<Override> overrides;
+  for (const std::string& text : what.overrides) {
+    overrides.push_back(ParseOverride(text));
+  }
+  std::vector<ExecutionCase> cases;
+  for (const std::string& file : what.plans) {
+    Plan plan = LoadPlan(file, overrides, graph, what.gpus);
+    Schedule schedule = Lower(plan, graph, nullptr, {});
+    RequireCorrect(schedule, graph);
+    cases.push_back({file, std::move(plan), std::move(schedule)});
+  }
+  return cases;
+}
+
+void WriteFiles(const std::string& out,
+                const Graph& graph,
+                const ExecutionCase& execution,
+                const ExecutionResult& executed) {
+  const std::string base = out + "/" + graph.name + "-" + PlanName(execution.plan_file) + "-" +
+                           std::to_string(execution.plan.ranks);
+  WriteFile(base + ".json", PrintResult(executed.result).dump(1) + "\n");
+  if (executed.timeline) {
+    WriteFile(base + "-timeline.json.gz",
+              PrintTimelineTrace(*executed.timeline, execution.schedule, graph));
+  }
+}
+
+}  // namespace
+
+std::string PlanName(const std::string& file) {
+  const std::string name = std::filesystem::path(file).filename().string();
+  return name.substr(0, name.find('.'));
+}
+
+bool RunPlans(const Workload& workload,
+              const PlansToRun& what,
+              const std::string& command,
+              const std::function<void(const ExecutionCase&, const ExecutionResult&)>& done) {
+  const ExecutionSettings settings = SettingsOf(what, command);
+  CheckFolder(what.out);
+  const auto cases = LowerCases(workload.graph, what);
+  return ExecuteCases(workload.graph, cases, settings,
+                      [&](std::size_t index, const ExecutionResult& executed) {
+                        if (!what.out.empty()) {
+                          WriteFiles(what.out, workload.graph, cases[index], executed);
+                        }
+                        done(cases[index], executed);
+                      });
+}
+
+}  // namespace dcsim

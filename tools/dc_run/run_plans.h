@@ -1,0 +1,39 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tools/common/load.h"
+#include "tools/dc_run/rank_job.h"
+
+namespace dcsim {
+
+/// Plans to execute on one workload, and how.
+struct PlansToRun {
+  std::vector<std::string> plans;      // files
+  std::vector<std::string> overrides;  // "key=value", of every plan
+  int gpus = 1;
+  std::string device = "cuda";  // or cpu: ranks as threads
+  int warmup = 5;
+  int steps = 20;
+  bool trace = true;
+  bool communicate = true;  // false: collectives are left out, for profiles of compute alone
+  std::string out;          // folder for results and timelines; empty: none are written
+};
+
+/// "plans/zero3.yaml" -> "zero3".
+std::string PlanName(const std::string& file);
+
+/// Executes them and hands each case with its result to `done`, on rank 0's process, once the
+/// result's files are written to `out`. Returns false when a case ran out of memory; the ones after
+/// it are then not executed.
+///
+/// Throws Error for bad numbers, devices, plans, and a folder `out` that is not there; SystemError
+/// as ExecuteCases.
+bool RunPlans(const Workload& workload,
+              const PlansToRun& what,
+              const std::string& command,
+              const std::function<void(const ExecutionCase&, const ExecutionResult&)>& done);
+
+}  // namespace dcsim

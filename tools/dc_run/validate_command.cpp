@@ -1,0 +1,178 @@
+#include <filesystem>
+#include <iostream>
+#include <memory>
+
+#include "model/base/error.h"
+#include "model/ir/document.h"
+#include "tools/common/file.h"
+#include "tools/common/predict_measured.h"
+#include "tools/dc_run/commands.h"
+#include "tools/dc_run/run_plans.h"
+#include "tools/dc_run/suite.h"
+#include "tools/views/comparison_text.h"
+#include "tools/views/difference_text.h"
+#include "tools/views/timeline_trace.h"
+
+namespace dcsim {
+namespace {
+
+struct ValidateOptions {
+  std::string workload;
+  std::string cluster;
+  std::string suite;
+  std::string results;  // folder for a suite's results; empty: in the workloads' folders
+  PlansToRun what;
+};
+
+/// Prints what was measured beside what was predicted. Called on rank 0's process.
+void ShowCase(const Workload& workload,
+              const Cluster& cluster,
+              const std::string& name,
+              const ExecutionCase& execution,
+              const ExecutionResult& executed) {
+  Prediction prediction = PredictPlan(workload, execution.plan, cluster, /*keep_timeline=*/true);
+  std::string text = PrintComparison({name, executed.result, std::move(prediction.result)});
+  if (executed.timeline && prediction.timeline) {
+    // A schedule with a profile's footprints has the same tasks and works as one without.
+    text += PrintDifferences(*prediction.timeline, *executed.timeline, execution.schedule,
+                             workload.graph);
+  }
+  WriteFile("-", text + "\n");
+}
+
+ExitCode ValidatePlans(const ValidateOptions& options) {
+  if (options.workload.empty() || options.cluster.empty() || options.what.plans.empty()) {
+    throw Error("expected WORKLOAD, --cluster and --plan, or --suite");
+  }
+  const Workload workload = LoadWorkload(options.workload);
+  const Cluster cluster = LoadCluster(options.cluster);
+  std::string command = "dc-run validate " + options.workload + " --gpus " +
+                        std::to_string(options.what.gpus) + " --steps " +
+                        std::to_string(options.what.steps);
+  for (const std::string& change : options.what.overrides) {
+    command += " --set " + change;
+  }
+  const bool completed =
+      RunPlans(workload, options.what, command,
+               [&](const ExecutionCase& execution, const ExecutionResult& executed) {
+                 ShowCase(workload, cluster, execution.plan_file, execution, executed);
+               });
+  return completed ? ExitCode::kDone : ExitCode::kAnswerIsNo;
+}
+
+/// "traces/qwen3-8b/measured/h200-4", made where it is missing.
+std::string ResultFolder(const ValidateOptions& options,
+                         const SuiteCase& each,
+                         const std::string& cluster) {
+  namespace fs = std::filesystem;
+  const auto workload = fs::path(each.workload);
+  const fs::path folder = options.results.empty()
+                              ? workload / "measured" / cluster
+                              : fs::path(options.results) / workload.filename() / cluster;
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) {
+    throw SystemError(folder.string() + ": " + error.message());
+  }
+  return folder.string();
+}
+
+/// "zero3-accumulate-4", the name of a result without its ending.
+std::string ResultName(const std::string& plan, const SuiteCase& each) {
+  return PlanName(plan) + (each.name.empty() ? "" : "-" + each.name);
+}
+
+/// Executes one case of a suite; returns whether all its plans completed.
+bool RunCase(const ValidateOptions& options,
+             const Suite& suite,
+             const SuiteCase& each,
+             const Cluster& cluster) {
+  const Workload workload = LoadWorkload(each.workload);
+  const std::string folder = ResultFolder(options, each, cluster.name);
+  PlansToRun what = options.what;
+  what.plans = each.plans;
+  what.overrides = each.changes;
+  what.gpus = suite.gpus;
+  what.warmup = suite.warmup;
+  what.steps = suite.steps;
+  const auto keep = [&](const ExecutionCase& execution, const ExecutionResult& executed) {
+    const std::string base = folder + "/" + ResultName(execution.plan_file, each);
+    WriteFile(base + ".json", PrintResult(executed.result).dump(1) + "\n");
+    if (each.timelines && executed.timeline) {
+      WriteFile(base + ".timeline.json.gz",
+                PrintTimelineTrace(*executed.timeline, execution.schedule, workload.graph));
+    }
+    if (executed.result.outcome == "completed") {
+      ShowCase(workload, cluster, base + ".json", execution, executed);
+    }
+  };
+  return RunPlans(workload, what, "dc-run validate --suite " + options.suite, keep);
+}
+
+/// All results of the suite that are there, predicted again.
+std::string SuiteTable(const ValidateOptions& options, const Suite& suite, const Cluster& cluster) {
+  std::vector<Comparison> comparisons;
+  for (const SuiteCase& each : suite.cases) {
+    const std::string folder = ResultFolder(options, each, cluster.name);
+    for (const std::string& plan : each.plans) {
+      const std::string file = folder + "/" + ResultName(plan, each) + ".json";
+      if (FileExists(file) && !ParseJson(ReadFile(file), file).value("plan", Json()).is_null()) {
+        MeasuredPair pair = PredictMeasured(file, each.workload, cluster);
+        comparisons.push_back({file, std::move(pair.measured), std::move(pair.predicted)});
+      }
+    }
+  }
+  return PrintComparisonTable(comparisons);
+}
+
+/// A case that runs out of memory ends its own plans, not those of the cases after it.
+ExitCode ValidateSuite(const ValidateOptions& options) {
+  const Suite suite = LoadSuite(options.suite);
+  const Cluster cluster = LoadCluster(suite.cluster);
+  bool completed = true;
+  for (std::size_t i = 0; i < suite.cases.size(); ++i) {
+    std::cerr << "case " << i + 1 << " of " << suite.cases.size() << ": " << suite.cases[i].workload
+              << "\n";
+    completed = RunCase(options, suite, suite.cases[i], cluster) && completed;
+  }
+  WriteFile("-", SuiteTable(options, suite, cluster));
+  return completed ? ExitCode::kDone : ExitCode::kAnswerIsNo;
+}
+
+ExitCode RunValidate(const ValidateOptions& options) {
+  return options.suite.empty() ? ValidatePlans(options) : ValidateSuite(options);
+}
+
+}  // namespace
+
+Subcommand ValidateCommand() {
+  return {
+      "validate", "Execute schedules and show prediction beside measurement",
+      "  dc-run validate traces/llama-3.2-1b --plan configs/plans/zero3.yaml --gpus 4 --cluster "
+      "configs/clusters/h200-4.yaml\n"
+      "  dc-run validate --suite configs/suites/h200-4.yaml",
+      [](CLI::App& app) -> std::function<ExitCode()> {
+        const auto options = std::make_shared<ValidateOptions>();
+        PlansToRun& what = options->what;
+        app.add_option("WORKLOAD", options->workload, "folder of a recorded workload");
+        app.add_option("--cluster", options->cluster, "cluster file to predict with");
+        app.add_option("--plan", what.plans, "plan file; repeat to execute several")
+            ->take_all()
+            ->allow_extra_args(false);
+        app.add_option("--set", what.overrides, "key=value changes a field of every plan")
+            ->take_all()
+            ->allow_extra_args(false);
+        app.add_option("--gpus", what.gpus, "ranks of this machine, a GPU each");
+        app.add_option("--device", what.device, "cuda, or cpu: ranks as threads");
+        app.add_option("--warmup", what.warmup, "steps before the measured ones");
+        app.add_option("--steps", what.steps, "measured steps");
+        app.add_option("--out", what.out, "folder for results and timelines");
+        app.add_option("--suite", options->suite,
+                       "file with cases to execute, one after the other");
+        app.add_option("--results", options->results,
+                       "folder for a suite's results; default WORKLOAD/measured/CLUSTER");
+        return [options] { return RunValidate(*options); };
+      }};
+}
+
+}  // namespace dcsim
