@@ -8,6 +8,7 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include "exec/communicator/peer_gather.h"
 #include "exec/profiler/kernel_records.h"
 #include "model/base/error.h"
 #include "model/base/text.h"
@@ -19,6 +20,7 @@ using Clock = std::chrono::steady_clock;
 
 /// A case, and how often it runs.
 struct Case {
+  Engine engine;
   CollectiveKind kind;
   int calls;
   Bytes payload;
@@ -33,14 +35,20 @@ std::vector<Case> Cases(const CollectiveSizes& sizes, int ranks) {
   std::vector<Case> cases;
   for (std::size_t kind = 0; kind < CollectiveKindNames().size(); ++kind) {
     for (Bytes payload = sizes.smallest; payload <= sizes.largest; payload = payload * 2) {
-      cases.push_back({static_cast<CollectiveKind>(kind), 1, payload, RepeatsFor(payload)});
+      cases.push_back(
+          {Engine::kNccl, static_cast<CollectiveKind>(kind), 1, payload, RepeatsFor(payload)});
       for (const int calls : sizes.group_calls) {
         const bool enough = payload >= Bytes(std::int64_t{1024} * calls * ranks);
         if (enough && payload <= Bytes::GiB(1)) {
-          cases.push_back({static_cast<CollectiveKind>(kind), calls, payload, RepeatsFor(payload)});
+          cases.push_back({Engine::kNccl, static_cast<CollectiveKind>(kind), calls, payload,
+                           RepeatsFor(payload)});
         }
       }
     }
+  }
+  for (Bytes payload = sizes.smallest; payload <= sizes.largest; payload = payload * 2) {
+    cases.push_back(
+        {Engine::kCopyEngine, CollectiveKind::kAllGather, 1, payload, RepeatsFor(payload)});
   }
   return cases;
 }
@@ -49,6 +57,7 @@ std::vector<Case> Cases(const CollectiveSizes& sizes, int ranks) {
 struct Buffers {
   at::Tensor whole;
   at::Tensor shard;
+  std::vector<at::Tensor> peers;  // every rank's shard
 };
 
 void Call(Communicator& communicator, const Case& what, const Buffers& buffers, int call) {
@@ -57,6 +66,9 @@ void Call(Communicator& communicator, const Case& what, const Buffers& buffers, 
   const std::int64_t elements = what.payload.count() / kElementBytes / what.calls / ranks * ranks;
   const at::Tensor whole = buffers.whole.narrow(0, call * elements, elements);
   const at::Tensor shard = buffers.shard.narrow(0, call * (elements / ranks), elements / ranks);
+  if (what.engine == Engine::kCopyEngine) {
+    return GatherFromPeers(buffers.peers, communicator.rank(), 0, elements / ranks, whole);
+  }
   switch (what.kind) {
     case CollectiveKind::kAllGather:
       return communicator.AllGather(shard, whole);
@@ -73,6 +85,7 @@ std::vector<std::int64_t> RunCase(Communicator& communicator,
                                   const Buffers& buffers) {
   std::vector<std::int64_t> host;
   for (int i = 0; i < what.repeats; ++i) {
+    const KernelRecorder::Label label(static_cast<std::uint64_t>(i));
     const auto start = Clock::now();
     communicator.StartGroup();
     for (int call = 0; call < what.calls; ++call) {
@@ -87,6 +100,25 @@ std::vector<std::int64_t> RunCase(Communicator& communicator,
 std::int64_t Percentile(std::vector<std::int64_t> values, std::size_t percent) {
   std::sort(values.begin(), values.end());
   return values.empty() ? 0 : values[(values.size() - 1) * percent / 100];
+}
+
+/// The kernels or copies of each launch, which its label tells, as one.
+std::vector<KernelRecord> JoinLaunches(const std::vector<KernelRecord>& records, int launches) {
+  std::vector<KernelRecord> joined(static_cast<std::size_t>(launches));
+  for (const KernelRecord& record : records) {
+    if (record.label >= joined.size()) {
+      continue;
+    }
+    KernelRecord& launch = joined[record.label];
+    const std::uint64_t end = std::max(launch.end_ns, record.end_ns);
+    if (launch.label == KernelRecord::kNoLabel) {
+      launch = record;  // the first to start
+    }
+    launch.end_ns = end;
+  }
+  std::erase_if(joined,
+                [](const KernelRecord& launch) { return launch.label == KernelRecord::kNoLabel; });
+  return joined;
 }
 
 /// "start end start end …" of the case's kernels on this rank.
@@ -111,7 +143,8 @@ std::vector<std::int64_t> Numbers(const std::string& text) {
   return numbers;
 }
 
-/// Per launch, last end minus last start over the ranks; the first two launches warm up.
+/// Per launch, last end minus last start over the ranks, or, by copy engines, where no rank waits
+/// for another, the longest of the ranks' spans; the first two launches warm up.
 std::vector<std::int64_t> JointTimes(const std::vector<std::string>& texts, const Case& what) {
   constexpr std::size_t kWarmup = 2;
   std::vector<std::vector<std::int64_t>> ranks;
@@ -125,11 +158,13 @@ std::vector<std::int64_t> JointTimes(const std::vector<std::string>& texts, cons
   for (std::size_t i = kWarmup; i < launches; ++i) {
     std::int64_t start = 0;
     std::int64_t end = 0;
+    std::int64_t longest = 0;
     for (const auto& spans : ranks) {
       start = std::max(start, spans[2 * i]);
       end = std::max(end, spans[2 * i + 1]);
+      longest = std::max(longest, spans[2 * i + 1] - spans[2 * i]);
     }
-    times.push_back(end - start);
+    times.push_back(what.engine == Engine::kCopyEngine ? longest : end - start);
   }
   return times;
 }
@@ -143,8 +178,10 @@ std::vector<CollectiveSample> BenchmarkCollectives(
     const std::function<void(const std::string&)>& report) {
   const auto options = at::TensorOptions().dtype(at::kBFloat16).device(at::kCUDA);
   const std::int64_t elements = sizes.largest.count() / 2;
-  const Buffers buffers{at::empty({elements}, options).zero_(),
-                        at::empty({elements / communicator.size()}, options).zero_()};
+  Buffers buffers{at::empty({elements}, options).zero_(),
+                  at::empty({elements / communicator.size()}, options).zero_(),
+                  {}};
+  buffers.peers = communicator.OpenPeers(buffers.shard);
   const c10::cuda::CUDAStreamGuard guard(c10::cuda::getStreamFromPool(/*isHighPriority=*/true));
   c10::cuda::device_synchronize();
   const auto cases = Cases(sizes, communicator.size());
@@ -154,10 +191,11 @@ std::vector<CollectiveSample> BenchmarkCollectives(
     rendezvous.Exchange("collective/ready/" + std::to_string(i), "");
     const auto host = RunCase(communicator, cases[i], buffers);
     c10::cuda::device_synchronize();
-    const auto records = recorder.Take();
+    const auto records = JoinLaunches(recorder.Take(), cases[i].repeats);
     const auto texts = rendezvous.Exchange("collective/" + std::to_string(i), SpansText(records));
     const auto times = JointTimes(texts, cases[i]);
     CollectiveSample sample;
+    sample.engine = cases[i].engine;
     sample.kind = cases[i].kind;
     sample.calls = cases[i].calls;
     sample.payload = cases[i].payload;
@@ -170,6 +208,7 @@ std::vector<CollectiveSample> BenchmarkCollectives(
       report("collectives: " + std::to_string(i) + " of " + std::to_string(cases.size()));
     }
   }
+  communicator.ClosePeers(std::move(buffers.peers));
   return samples;
 }
 

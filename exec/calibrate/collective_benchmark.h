@@ -12,6 +12,7 @@ namespace dcsim::exec {
 
 /// One collective at one size, over all ranks.
 struct CollectiveSample {
+  Engine engine = Engine::kNccl;
   CollectiveKind kind = CollectiveKind::kAllGather;
   int calls = 1;          // in one NCCL group, of payload / calls each
   Bytes payload;          // full tensors
@@ -28,7 +29,8 @@ struct CollectiveSizes {
   std::vector<int> group_calls = {8, 64};
 };
 
-/// Times every kind of collective alone: payloads by powers of two, single and grouped. Spans come
+/// Times every kind of collective alone: payloads by powers of two, single and grouped, and the
+/// all-gather by copy engines. Spans come
 /// from every rank's kernel records on one clock, so neither host time nor start skew counts. All
 /// ranks call it together; every rank gets the same samples.
 std::vector<CollectiveSample> BenchmarkCollectives(

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 
@@ -28,6 +30,13 @@ class Communicator {
   virtual void ReduceScatter(const at::Tensor& whole, const at::Tensor& shard) = 0;
   /// `tensor` becomes the sum over ranks.
   virtual void AllReduce(const at::Tensor& tensor) = 0;
+
+  /// Every rank's `own` tensor, by rank, readable through peer memory until `ClosePeers`. All ranks
+  /// call it with tensors of one shape. What peers write is seen behind a collective that follows
+  /// the write on their side and precedes the read on this one.
+  virtual std::vector<at::Tensor> OpenPeers(const at::Tensor& own) = 0;
+  /// Returns once no rank reads peers' tensors any more: they may be freed.
+  virtual void ClosePeers(std::vector<at::Tensor> peers) = 0;
 
   /// Calls between these are launched together.
   virtual void StartGroup() {}

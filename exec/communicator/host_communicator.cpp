@@ -82,4 +82,16 @@ void HostCommunicator::AllReduce(const at::Tensor& tensor) {
   tensor.copy_(sum);
 }
 
+std::vector<at::Tensor> HostCommunicator::OpenPeers(const at::Tensor& own) {
+  std::vector<at::Tensor> peers = group_->Meet(rank_, own);
+  group_->Leave(rank_);
+  return peers;
+}
+
+void HostCommunicator::ClosePeers(std::vector<at::Tensor> peers) {
+  peers.clear();
+  group_->Meet(rank_, at::Tensor());
+  group_->Leave(rank_);
+}
+
 }  // namespace dcsim::exec

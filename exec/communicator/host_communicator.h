@@ -50,6 +50,8 @@ class HostCommunicator : public Communicator {
   void AllGather(const at::Tensor& shard, const at::Tensor& gathered) override;
   void ReduceScatter(const at::Tensor& whole, const at::Tensor& shard) override;
   void AllReduce(const at::Tensor& tensor) override;
+  std::vector<at::Tensor> OpenPeers(const at::Tensor& own) override;
+  void ClosePeers(std::vector<at::Tensor> peers) override;
   void Abort(const std::string& reason) override { group_->Abort(reason); }
 
  private:

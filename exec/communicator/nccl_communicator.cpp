@@ -1,5 +1,13 @@
 #include "exec/communicator/nccl_communicator.h"
 
+#include <algorithm>
+#include <array>
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/zeros.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
 
 #include "exec/device/cuda_call.h"
@@ -24,6 +32,13 @@ ncclDataType_t ToNccl(const at::Tensor& tensor) {
       throw Error("no NCCL type for " + std::string(c10::toString(tensor.scalar_type())));
   }
 }
+
+/// What a rank tells the others of a tensor that they may read.
+struct Ticket {
+  std::int64_t bytes;   // of the handle
+  std::int64_t offset;  // of the tensor in the handle's memory, bytes
+  std::array<char, 496> handle;
+};
 
 std::size_t Count(const at::Tensor& tensor) {
   return static_cast<std::size_t>(tensor.numel());
@@ -69,6 +84,49 @@ void NcclCommunicator::AllReduce(const at::Tensor& tensor) {
       ncclAllReduce(tensor.const_data_ptr(), tensor.mutable_data_ptr(), Count(tensor),
                     ToNccl(tensor), ncclSum, communicator_, c10::cuda::getCurrentCUDAStream()),
       "ncclAllReduce", communicator_);
+}
+
+std::vector<at::Tensor> NcclCommunicator::OpenPeers(const at::Tensor& own) {
+  // A handle of the memory that `own` lies in, and its place there, as text that NCCL can gather.
+  const auto share =
+      c10::cuda::CUDACachingAllocator::shareIpcHandle(const_cast<void*>(own.const_data_ptr()));
+  Ticket ticket{};
+  DCSIM_CHECK(share.handle.size() <= ticket.handle.size());
+  ticket.bytes = static_cast<std::int64_t>(share.handle.size());
+  ticket.offset = share.offset;
+  std::copy(share.handle.begin(), share.handle.end(), ticket.handle.begin());
+  const auto words = static_cast<std::int64_t>(sizeof(Ticket) / sizeof(std::int64_t));
+  const at::Tensor mine =
+      at::from_blob(&ticket, {words}, at::TensorOptions().dtype(at::kLong)).to(own.device());
+  const at::Tensor all = at::empty({words * size_}, mine.options());
+  AllGather(mine, all);
+  const at::Tensor tickets = all.to(at::kCPU);
+  std::vector<at::Tensor> peers;
+  for (int rank = 0; rank < size_; ++rank) {
+    if (rank == rank_) {
+      peers.push_back(own);
+      continue;
+    }
+    const auto& theirs =
+        reinterpret_cast<const Ticket*>(tickets.const_data_ptr<std::int64_t>())[rank];
+    auto memory = c10::cuda::CUDACachingAllocator::getIpcDevPtr(
+        std::string(theirs.handle.begin(), theirs.handle.begin() + theirs.bytes));
+    peers.push_back(at::from_blob(
+        static_cast<char*>(memory.get()) + theirs.offset, own.sizes(),
+        [memory](void*) mutable { memory.reset(); }, own.options(), own.device()));
+  }
+  return peers;
+}
+
+void NcclCommunicator::ClosePeers(std::vector<at::Tensor> peers) {
+  if (peers.empty()) {
+    return;
+  }
+  const auto options = peers.front().options().dtype(at::kFloat);
+  c10::cuda::device_synchronize();
+  peers.clear();
+  AllReduce(at::zeros({1}, options));
+  c10::cuda::device_synchronize();
 }
 
 void NcclCommunicator::StartGroup() {

@@ -24,6 +24,8 @@ class NcclCommunicator : public Communicator {
   void AllGather(const at::Tensor& shard, const at::Tensor& gathered) override;
   void ReduceScatter(const at::Tensor& whole, const at::Tensor& shard) override;
   void AllReduce(const at::Tensor& tensor) override;
+  std::vector<at::Tensor> OpenPeers(const at::Tensor& own) override;
+  void ClosePeers(std::vector<at::Tensor> peers) override;
   void StartGroup() override;
   void EndGroup() override;
   void Abort(const std::string& reason) override;

@@ -125,6 +125,18 @@ void DefineConstants(ExecutorState& state) {
   }
 }
 
+/// Every rank's shards, once they are filled.
+void OpenPeers(ExecutorState& state) {
+  if (!state.reads_peers()) {
+    return;
+  }
+  state.barrier.zero_();
+  state.streams.HostWaitForAll();
+  for (const FlatTensors& flat : state.flat) {
+    state.peers.push_back(state.setup.communicators.front()->OpenPeers(flat.weights));
+  }
+}
+
 void IndexGradients(ExecutorState& state) {
   state.gradient_of.resize(state.graph().params.size());
   state.param_with_gradient.resize(state.graph().values.size());
@@ -170,10 +182,14 @@ void BuildResidents(ExecutorState& state) {
     state.flat.push_back(AllocateFlat(state, g));
   }
   AllocatePersistent(state);
+  if (state.reads_peers()) {
+    state.barrier = at::empty({1}, state.options(DType::kFloat32));
+  }
   DefineConstants(state);
   for (std::size_t g = 0; g < state.flat.size(); ++g) {
     FillFlat(state, g, state.flat[g]);
   }
+  OpenPeers(state);
   state.kept_gradients.resize(state.flat.size());
   state.losses =
       at::empty({state.schedule().options().gradient_accumulation_steps},

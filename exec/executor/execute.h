@@ -42,5 +42,6 @@ void ExecuteClip(ExecutorState& state, TaskId id);
 void ExecuteOptimizer(ExecutorState& state, TaskId id);
 void ExecuteStoreParams(ExecutorState& state, TaskId id);
 void ExecuteGatherUpdated(ExecutorState& state, TaskId id);
+void ExecuteBarrier(ExecutorState& state, TaskId id);
 
 }  // namespace dcsim::exec

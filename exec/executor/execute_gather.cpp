@@ -1,17 +1,13 @@
 #include <ATen/ops/empty.h>
 
+#include "exec/communicator/peer_gather.h"
 #include "exec/executor/execute.h"
 
 namespace dcsim::exec {
 
-void ExecuteGather(ExecutorState& state, TaskId id) {
-  const Collective& collective = state.collective(state.work(id).subject);
-  for (const CollectiveCall& call : collective.calls) {
-    at::Tensor& gathered = state.gathered[call.param.index()];
-    if (!gathered.defined()) {
-      gathered = at::empty({call.elements}, state.options(collective.dtype));
-    }
-  }
+namespace {
+
+void GatherByNccl(ExecutorState& state, const Collective& collective) {
   Communicator& communicator = state.communicator(collective);
   communicator.StartGroup();
   for (const CollectiveCall& call : collective.calls) {
@@ -21,6 +17,31 @@ void ExecuteGather(ExecutorState& state, TaskId id) {
                            state.gathered[call.param.index()]);
   }
   communicator.EndGroup();
+}
+
+void GatherByCopies(ExecutorState& state, const Collective& collective) {
+  for (const CollectiveCall& call : collective.calls) {
+    const ParamPlace& place = state.layout.place(call.param);
+    GatherFromPeers(state.peers[place.group], state.rank(), place.weights, place.shard,
+                    state.gathered[call.param.index()]);
+  }
+}
+
+}  // namespace
+
+void ExecuteGather(ExecutorState& state, TaskId id) {
+  const Collective& collective = state.collective(state.work(id).subject);
+  for (const CollectiveCall& call : collective.calls) {
+    at::Tensor& gathered = state.gathered[call.param.index()];
+    if (!gathered.defined()) {
+      gathered = at::empty({call.elements}, state.options(collective.dtype));
+    }
+  }
+  if (collective.engine == Engine::kCopyEngine) {
+    GatherByCopies(state, collective);
+  } else {
+    GatherByNccl(state, collective);
+  }
   for (const CollectiveCall& call : collective.calls) {
     const Param& param = state.graph().param(call.param);
     const Value& value = state.graph().value(param.value);

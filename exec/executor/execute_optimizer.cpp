@@ -50,6 +50,10 @@ void ExecuteReduceNorm(ExecutorState& state, TaskId id) {
   state.communicator(state.collective(state.work(id).subject)).AllReduce(state.norm.view(-1));
 }
 
+void ExecuteBarrier(ExecutorState& state, TaskId id) {
+  state.communicator(state.collective(state.work(id).subject)).AllReduce(state.barrier);
+}
+
 void ExecuteCast(ExecutorState& state, TaskId id) {
   FlatTensors& flat = FlatOf(state, id);
   flat.gradient = flat.gradient_partition.to(at::kFloat, /*non_blocking=*/false, /*copy=*/true);

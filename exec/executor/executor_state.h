@@ -48,7 +48,10 @@ struct StepExecutor::State {
   std::vector<at::Tensor> held_before;  // outputs of the micro-step before, caller's
   std::map<std::pair<int, int>, std::vector<at::Tensor>> prepared_inputs;  // by step, micro-step
   at::Tensor losses;  // [micro-steps] of the step, float32, pinned on the host
-  at::Tensor norm;    // squared norm of the gradient, summed over ranks
+  std::vector<std::vector<at::Tensor>>
+      peers;           // by group, by rank: weights, where gathers read them
+  at::Tensor barrier;  // float32 [1], what ranks reduce to meet
+  at::Tensor norm;     // squared norm of the gradient, summed over ranks
   TaskId current_task;
   int step = 0;
   int updates = 0;  // optimizer steps so far, this one included
@@ -71,6 +74,7 @@ struct StepExecutor::State {
   at::TensorOptions options(DType dtype) const {
     return at::TensorOptions().dtype(ToScalar(dtype)).device(setup.device);
   }
+  bool reads_peers() const { return schedule().options().gather_engine == Engine::kCopyEngine; }
   static c10::ScalarType ToScalar(DType dtype);
   const Work& work(TaskId id) const { return schedule().work(schedule().task(id).work); }
   const Collective& collective(std::uint32_t subject) const {

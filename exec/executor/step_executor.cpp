@@ -46,6 +46,8 @@ void ExecuteOnStream(ExecutorState& state, TaskId id) {
       return ExecuteStoreParams(state, id);
     case TaskKind::kGatherUpdated:
       return ExecuteGatherUpdated(state, id);
+    case TaskKind::kBarrier:
+      return ExecuteBarrier(state, id);
     default:
       return;  // waits
   }
@@ -200,6 +202,14 @@ const ParamLayout& StepExecutor::layout() const {
 
 int StepExecutor::rank() const {
   return state_->rank();
+}
+
+void StepExecutor::Close() {
+  Synchronize();
+  for (std::vector<at::Tensor>& peers : state_->peers) {
+    state_->setup.communicators.front()->ClosePeers(std::move(peers));
+  }
+  state_->peers.clear();
 }
 
 void StepExecutor::Listen(TaskListener* listener) {

@@ -75,6 +75,9 @@ class StepExecutor {
   const ParamLayout& layout() const;
   int rank() const;
 
+  /// Leaves peers' memory; all ranks call it, before any of them ends. No step may follow.
+  void Close();
+
   void Listen(TaskListener* listener);
   void Synchronize();
 

@@ -16,6 +16,7 @@ RankMeasurement MeasureRank(const RankSetup& setup, int rank, const MeasureSetti
   try {
     executor = std::make_unique<StepExecutor>(setup);
     measurement = MeasureSteps(*executor, setup.schedule, setup.device, settings);
+    executor->Close();
   } catch (const c10::OutOfMemoryError& error) {
     const std::string what = error.what();
     const std::string where =

@@ -15,8 +15,9 @@ namespace {
 constexpr std::size_t kBufferBytes = std::size_t{8} << 20;
 constexpr std::size_t kAlignment = 8;
 
-constexpr std::array<CUpti_ActivityKind, 6> kKinds = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
+constexpr std::array<CUpti_ActivityKind, 7> kKinds = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
                                                       CUPTI_ACTIVITY_KIND_MEMCPY,
+                                                      CUPTI_ACTIVITY_KIND_MEMCPY2,
                                                       CUPTI_ACTIVITY_KIND_MEMSET,
                                                       CUPTI_ACTIVITY_KIND_RUNTIME,
                                                       CUPTI_ACTIVITY_KIND_DRIVER,
@@ -84,6 +85,9 @@ void AddRecord(Delivered& box, const CUpti_Activity* record) {
       return;
     case CUPTI_ACTIVITY_KIND_MEMCPY:
       AddTransfer(box, *reinterpret_cast<const CUpti_ActivityMemcpy6*>(record), "memcpy");
+      return;
+    case CUPTI_ACTIVITY_KIND_MEMCPY2:
+      AddTransfer(box, *reinterpret_cast<const CUpti_ActivityMemcpyPtoP4*>(record), "memcpy peer");
       return;
     case CUPTI_ACTIVITY_KIND_MEMSET:
       AddTransfer(box, *reinterpret_cast<const CUpti_ActivityMemset4*>(record), "memset");

@@ -52,6 +52,7 @@ struct HostCosts {
   Duration view;         // an op without a kernel: dispatch alone
   Duration launch;       // an op or copy with a kernel: dispatch, allocation, launch
   Duration collective;   // one NCCL call
+  Duration copy;         // one asynchronous copy between GPUs
   Duration event;        // record an event, or make a stream wait for one
   Duration synchronize;  // return from waiting for a stream
   Duration segment;      // one cudaMalloc or cudaFree

@@ -154,6 +154,8 @@ HostCosts ReadHostCosts(const Json& value, const Path& path, Faults& faults) {
   object.Required("view", ReadDuration, host.view);
   object.Required("launch", ReadDuration, host.launch);
   object.Required("collective", ReadDuration, host.collective);
+  host.copy = host.launch;
+  object.Optional("copy", ReadDuration, host.copy);
   object.Required("event", ReadDuration, host.event);
   object.Required("synchronize", ReadDuration, host.synchronize);
   object.Required("segment", ReadDuration, host.segment);

@@ -3,8 +3,8 @@
 namespace dcsim {
 
 std::span<const std::string_view> DeviceUseNames() {
-  static constexpr std::array<std::string_view, kDeviceUses> kNames = {"matmul", "attention",
-                                                                       "streaming", "collective"};
+  static constexpr std::array<std::string_view, kDeviceUses> kNames = {
+      "matmul", "attention", "streaming", "collective", "copy_engine"};
   return kNames;
 }
 

@@ -14,8 +14,9 @@ enum class DeviceUse : std::uint8_t {
   kAttention,   // fused attention, forward and backward
   kStreaming,   // element-wise ops, reductions, copies: bound by memory
   kCollective,  // NCCL kernels, which hold some multiprocessors while they wait and transfer
+  kCopyEngine,  // copies to or from peers, which take memory bandwidth and no multiprocessors
 };
-constexpr std::size_t kDeviceUses = 4;
+constexpr std::size_t kDeviceUses = 5;
 
 std::span<const std::string_view> DeviceUseNames();
 
@@ -25,11 +26,16 @@ struct Contention {
   static constexpr std::int32_t kAlone = 1000;
   using Row = std::array<std::int32_t, kDeviceUses>;
 
-  std::array<Row, kDeviceUses> permille = {
-      Row{kAlone, kAlone, kAlone, kAlone}, Row{kAlone, kAlone, kAlone, kAlone},
-      Row{kAlone, kAlone, kAlone, kAlone}, Row{kAlone, kAlone, kAlone, kAlone}};
+  std::array<Row, kDeviceUses> permille = Undisturbed();
   bool measured = false;  // otherwise nothing disturbs anything
 
+  static constexpr std::array<Row, kDeviceUses> Undisturbed() {
+    std::array<Row, kDeviceUses> rates{};
+    for (Row& row : rates) {
+      row.fill(kAlone);
+    }
+    return rates;
+  }
   std::int32_t Rate(DeviceUse work, DeviceUse beside) const {
     return permille[static_cast<std::size_t>(work)][static_cast<std::size_t>(beside)];
   }

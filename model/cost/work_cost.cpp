@@ -82,7 +82,24 @@ WorkCost OpCost(const CostInputs& inputs, OpId id) {
           Source::kEstimated, UseOf(inputs.graph, id)};
 }
 
+/// A gather by copy engines: its calls' copies run one after the other, one copy a rank.
+WorkCost CopyEngineCost(const CostInputs& inputs, const Collective& collective) {
+  Estimate sum{Duration(), Source::kMeasured};
+  for (const CollectiveCall& call : collective.calls) {
+    const Bytes bytes(call.elements * ElementBytes(collective.dtype));
+    const Estimate estimate =
+        CollectiveTime(inputs.cluster, collective.kind, collective.engine, bytes, collective.ranks);
+    sum.time += estimate.time;
+    sum.source = std::max(sum.source, estimate.source);
+  }
+  const auto copies = static_cast<std::int64_t>(collective.launches()) * collective.ranks;
+  return {sum.time, inputs.cluster.host.copy * copies, sum.source, DeviceUse::kCopyEngine};
+}
+
 WorkCost CollectiveCost(const CostInputs& inputs, const Collective& collective) {
+  if (collective.engine == Engine::kCopyEngine) {
+    return CopyEngineCost(inputs, collective);
+  }
   const Estimate estimate = CollectiveTime(inputs.cluster, collective.kind, collective.engine,
                                            collective.payload(), collective.ranks);
   const auto launches = static_cast<std::int64_t>(collective.launches());

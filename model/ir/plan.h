@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/base/ids.h"
@@ -26,8 +28,23 @@ enum class ReleaseMode : std::uint8_t { kEventOrdered, kRecordStream };
 /// tensor by tensor with two.
 enum class OptimizerKernels : std::uint8_t { kFused, kForeach, kForLoop };
 
+/// Who moves the bytes of a collective: NCCL's kernels, or the GPU's copy engines, which read the
+/// other ranks' shards through peer memory and take no multiprocessors.
+enum class Engine : std::uint8_t { kNccl, kCopyEngine };
+std::span<const std::string_view> EngineNames();
+
 /// PyTorch's caching allocator with its default segments or with expandable ones.
 enum class AllocatorMode : std::uint8_t { kDefault, kExpandableSegments };
+
+/// Where the host waits for the whole device, as DeepCompile's flags of these names have it.
+struct DeviceSynchronization {
+  bool before_allgather = false;
+  bool after_allgather = false;
+  bool before_reduce = false;
+  bool after_reduce = false;
+
+  bool operator==(const DeviceSynchronization&) const = default;
+};
 
 /// Decisions that are the same in what a person asks (PlanSpec) and in what is executed (Plan).
 struct ScheduleOptions {
@@ -37,7 +54,9 @@ struct ScheduleOptions {
   bool double_buffer = true;                 // two reduce buffers, used in turn
   ReduceCollective reduce_collective = ReduceCollective::kAllReduce;
   FlushCollectives flush_collectives = FlushCollectives::kPerParameter;
-  int communicators = 1;  // 1: gathers and reductions queue in one; 2: one each
+  int communicators = 1;                 // 1: gathers and reductions queue in one; 2: one each
+  Engine gather_engine = Engine::kNccl;  // of ZeRO-3's gathers
+  DeviceSynchronization synchronize;
   ReleaseMode release = ReleaseMode::kEventOrdered;
   std::optional<double> gradient_clipping;  // largest norm of the whole gradient
   OptimizerKernels optimizer = OptimizerKernels::kFused;

@@ -8,6 +8,7 @@ namespace {
 
 constexpr std::array<std::string_view, 2> kReduceNames = {"all_reduce", "reduce_scatter"};
 constexpr std::array<std::string_view, 2> kFlushNames = {"per_parameter", "one_per_bucket"};
+constexpr std::array<std::string_view, 2> kEngineNames = {"nccl", "copy_engine"};
 constexpr std::array<std::string_view, 2> kReleaseNames = {"event_ordered", "record_stream"};
 constexpr std::array<std::string_view, 3> kOptimizerNames = {"fused", "foreach", "for_loop"};
 constexpr std::array<std::string_view, 2> kAllocatorNames = {"default", "expandable_segments"};
@@ -54,6 +55,10 @@ std::string NameOf(const std::array<std::string_view, kCount>& names, Enum value
 
 }  // namespace
 
+std::span<const std::string_view> EngineNames() {
+  return kEngineNames;
+}
+
 void ReadScheduleOptions(ObjectReader& object, ScheduleOptions& options) {
   constexpr int kMostMicroSteps = 65535;
   object.Require("stage");
@@ -65,6 +70,11 @@ void ReadScheduleOptions(ObjectReader& object, ScheduleOptions& options) {
   object.OptionalChoice("reduce_collective", kReduceNames, options.reduce_collective);
   object.OptionalChoice("flush_collectives", kFlushNames, options.flush_collectives);
   ReadRange(object, "communicators", 1, 2, options.communicators);
+  object.OptionalChoice("gather_engine", kEngineNames, options.gather_engine);
+  object.Optional("sync_before_allgather", ReadBool, options.synchronize.before_allgather);
+  object.Optional("sync_after_allgather", ReadBool, options.synchronize.after_allgather);
+  object.Optional("sync_before_reduce", ReadBool, options.synchronize.before_reduce);
+  object.Optional("sync_after_reduce", ReadBool, options.synchronize.after_reduce);
   object.OptionalChoice("release", kReleaseNames, options.release);
   ReadClipping(object, options.gradient_clipping);
   object.OptionalChoice("optimizer", kOptimizerNames, options.optimizer);
@@ -79,6 +89,11 @@ void PrintScheduleOptions(const ScheduleOptions& options, Json& document) {
   document["reduce_collective"] = NameOf(kReduceNames, options.reduce_collective);
   document["flush_collectives"] = NameOf(kFlushNames, options.flush_collectives);
   document["communicators"] = options.communicators;
+  document["gather_engine"] = NameOf(kEngineNames, options.gather_engine);
+  document["sync_before_allgather"] = options.synchronize.before_allgather;
+  document["sync_after_allgather"] = options.synchronize.after_allgather;
+  document["sync_before_reduce"] = options.synchronize.before_reduce;
+  document["sync_after_reduce"] = options.synchronize.after_reduce;
   document["release"] = NameOf(kReleaseNames, options.release);
   document["gradient_clipping"] =
       options.gradient_clipping ? Json(*options.gradient_clipping) : Json("none");

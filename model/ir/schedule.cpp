@@ -9,7 +9,7 @@
 namespace dcsim {
 namespace {
 
-constexpr std::array<std::string_view, 23> kTaskKindNames = {"compute",
+constexpr std::array<std::string_view, 24> kTaskKindNames = {"compute",
                                                              "all-gather",
                                                              "wait",
                                                              "release",
@@ -31,13 +31,13 @@ constexpr std::array<std::string_view, 23> kTaskKindNames = {"compute",
                                                              "clip-gradients",
                                                              "optimizer-step",
                                                              "store-params",
-                                                             "gather-updated"};
+                                                             "gather-updated",
+                                                             "barrier"};
 
 constexpr std::array<std::string_view, kStreamCount> kStreamNames = {"compute", "gather", "reduce",
                                                                      "copy"};
 constexpr std::array<std::string_view, 3> kCollectiveNames = {"all_gather", "reduce_scatter",
                                                               "all_reduce"};
-constexpr std::array<std::string_view, 2> kEngineNames = {"nccl", "copy_engine"};
 
 constexpr std::array<std::string_view, 13> kBufferClassNames = {
     "parameters",         "gathered parameters", "master weights", "optimizer states", "gradients",
@@ -74,9 +74,6 @@ std::span<const std::string_view> CollectiveKindNames() {
 }
 std::string_view CollectiveKindName(CollectiveKind kind) {
   return kCollectiveNames[static_cast<std::size_t>(kind)];
-}
-std::span<const std::string_view> EngineNames() {
-  return kEngineNames;
 }
 std::span<const std::string_view> BufferClassNames() {
   return kBufferClassNames;

@@ -40,6 +40,7 @@ enum class TaskKind : std::uint8_t {
   kOptimizerStep,    // AdamW on the partition
   kStoreParams,      // updated float32 partition to the parameters' dtype
   kGatherUpdated,    // ZeRO-1 and 2: all ranks get the updated parameters
+  kBarrier,          // no rank goes on before all have come: guards memory that peers read
 };
 
 std::span<const std::string_view> TaskKindNames();
@@ -59,10 +60,6 @@ constexpr std::uint8_t StreamBit(StreamRole role) {
 enum class CollectiveKind : std::uint8_t { kAllGather, kReduceScatter, kAllReduce };
 std::span<const std::string_view> CollectiveKindNames();
 std::string_view CollectiveKindName(CollectiveKind kind);
-
-/// Who moves the bytes: NCCL's kernels, or the GPU's copy engines.
-enum class Engine : std::uint8_t { kNccl, kCopyEngine };
-std::span<const std::string_view> EngineNames();
 
 /// One parameter's part of a collective. In a bucket it lies `offset` elements from the start.
 struct CollectiveCall {

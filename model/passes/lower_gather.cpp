@@ -34,6 +34,7 @@ void AddCall(LowerState& state, ParamId param, Collective& collective, TaskDraft
 void AddGatherOf(LowerState& state, DType dtype, const std::vector<ParamId>& params) {
   Collective collective;
   collective.kind = CollectiveKind::kAllGather;
+  collective.engine = state.plan.options.gather_engine;
   collective.dtype = dtype;
   collective.ranks = state.plan.ranks;
   TaskDraft draft = state.Draft(TaskKind::kAllGather, StreamRole::kGather);
@@ -55,6 +56,16 @@ void AddGatherOf(LowerState& state, DType dtype, const std::vector<ParamId>& par
 
 }  // namespace
 
+void AddDeviceSynchronize(LowerState& state) {
+  TaskDraft draft = state.Draft(TaskKind::kHostSynchronize);
+  for (std::size_t s = 0; s < kStreamCount; ++s) {
+    if (const TaskId last = state.builder.last(static_cast<StreamRole>(s)); !last.is_none()) {
+      draft.waits.push_back(last);
+    }
+  }
+  state.builder.Add(draft);
+}
+
 void AddGather(LowerState& state, const GatherGroup& group) {
   std::map<DType, std::vector<ParamId>> missing;
   for (const ParamId param : group.params) {
@@ -62,8 +73,15 @@ void AddGather(LowerState& state, const GatherGroup& group) {
       missing[state.graph.dtype(param)].push_back(param);
     }
   }
+  const DeviceSynchronization& synchronize = state.plan.options.synchronize;
   for (const auto& [dtype, params] : missing) {
+    if (synchronize.before_allgather) {
+      AddDeviceSynchronize(state);
+    }
     AddGatherOf(state, dtype, params);
+    if (synchronize.after_allgather) {
+      AddDeviceSynchronize(state);
+    }
   }
 }
 

@@ -168,9 +168,39 @@ TaskId AddGatherUpdated(LowerState& state, std::size_t g) {
                            {{state.flat[g].weights, true}});
 }
 
+/// No rank goes on before all have come: a reduction of one element, after what compute and gather
+/// streams have to do so far.
+TaskId AddBarrier(LowerState& state) {
+  Collective collective;
+  collective.kind = CollectiveKind::kAllReduce;
+  collective.dtype = DType::kFloat32;
+  collective.communicator = state.reduce_communicator();
+  collective.ranks = state.plan.ranks;
+  collective.calls.push_back({ParamId::None(), 1, 0});
+  TaskDraft draft = state.Draft(TaskKind::kBarrier, StreamRole::kReduce);
+  draft.work.kind = Work::Kind::kCollective;
+  draft.work.events = 3;
+  draft.work.subject = static_cast<std::uint32_t>(state.builder.AddCollective(collective).index());
+  for (const StreamRole stream : {StreamRole::kCompute, StreamRole::kGather}) {
+    if (const TaskId last = state.builder.last(stream); !last.is_none()) {
+      draft.waits.push_back(last);
+    }
+  }
+  draft.Write(state.barrier);
+  return state.builder.Add(draft);
+}
+
 /// The next step's first gathers read the weights stored above, and write buffers that this step's
-/// ops read: DeepCompile's gather stream waits for the compute stream before each of them.
+/// ops read: DeepCompile's gather stream waits for the compute stream before each of them. Where
+/// gathers read peers' memory, it waits for their updates too.
 void AddGatherStreamWait(LowerState& state) {
+  if (state.reads_peers()) {
+    TaskDraft draft = state.Draft(TaskKind::kWait, StreamRole::kGather);
+    draft.work.events = 1;
+    draft.waits.push_back(AddBarrier(state));
+    state.builder.Add(draft);
+    return;
+  }
   const TaskId last = state.builder.last(StreamRole::kCompute);
   if (last.is_none()) {
     return;
@@ -208,6 +238,9 @@ void AddOptimizerStep(LowerState& state) {
   }
   if (state.plan.options.gradient_clipping) {
     AddNorm(state);
+  }
+  if (state.reads_peers()) {
+    AddComputeWait(state, AddBarrier(state));  // until peers have read what is updated now
   }
   TaskId gather;
   for (std::size_t g = 0; g < state.flat.size(); ++g) {

@@ -149,7 +149,13 @@ void Flush(LowerState& state, ReduceBucket& bucket) {
   AddPreDivide(state, bucket, id);
   const bool receives_aside = state.by_parameter() && state.has_accumulated_partition;
   const BufferId receive = receives_aside ? AddReceiveBuffer(state, bucket) : BufferId::None();
+  if (state.plan.options.synchronize.before_reduce) {
+    AddDeviceSynchronize(state);
+  }
   const TaskId reduce = AddCollectives(state, bucket, id, receive);
+  if (state.plan.options.synchronize.after_reduce) {
+    AddDeviceSynchronize(state);
+  }
   ReduceBuffer& buffer = bucket.buffers[bucket.current];
   buffer.last_flush = AddStore(state, bucket, id, receive, reduce);
   buffer.waited = false;

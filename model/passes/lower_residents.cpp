@@ -81,6 +81,10 @@ void AddResidents(LowerState& state, const Workspaces& workspaces) {
     state.flat.push_back(AddFlatBuffers(state, group));
   }
   AddPersistentParams(state);
+  if (state.plan.options.gather_engine == Engine::kCopyEngine) {
+    constexpr Bytes kOneFloat(4);  // what ranks reduce to meet
+    state.barrier = AddResident(state, BufferClass::kWorkspace, kOneFloat);
+  }
   AddConstants(state);
   for (const Bytes bytes : workspaces.blocks) {
     AddResident(state, BufferClass::kWorkspace, bytes);

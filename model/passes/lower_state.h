@@ -69,6 +69,8 @@ struct LowerState {
   std::vector<bool> is_valid;       // by param: gathered and still good
   std::vector<TaskId> gather_task;  // by param: gather that compute has not waited for
 
+  BufferId barrier;                 // gathers by copy engines: what ranks reduce to meet
+
   // Of the micro-step.
   std::uint16_t micro_step = 0;
   std::vector<BufferId> buffer_of;    // by storage, or None()
@@ -85,6 +87,7 @@ struct LowerState {
   bool first_micro_step() const { return micro_step == 0; }
   bool boundary() const { return micro_step + 1 == plan.options.gradient_accumulation_steps; }
   bool by_parameter() const { return CutByParameter(plan.options); }
+  bool reads_peers() const { return plan.options.gather_engine == Engine::kCopyEngine; }
   std::uint8_t reduce_communicator() const {
     return static_cast<std::uint8_t>(plan.options.communicators - 1);
   }
@@ -113,6 +116,9 @@ Work MemoryWork(MemoryPattern pattern,
 /// Buffers that outlive the step: weights, master weights, optimizer states, gradient partitions,
 /// persistent gathered parameters, constants, inputs, workspaces (lower_residents.cpp).
 void AddResidents(LowerState& state, const Workspaces& workspaces);
+
+/// The host waits until every stream has done what it was given (lower_gather.cpp).
+void AddDeviceSynchronize(LowerState& state);
 
 /// ZeRO-3: the gather of a group of parameters, without those that are valid already
 /// (lower_gather.cpp).

@@ -21,6 +21,10 @@ std::vector<std::string> FindOptionFaults(const ScheduleOptions& options) {
         "flush_collectives: one_per_bucket is for all_reduce in stages 1 and 2; where partitions "
         "are cut parameter by parameter, one reduce-scatter over a bucket would mix them"};
   }
+  if (options.gather_engine == Engine::kCopyEngine && options.stage != 3) {
+    return {
+        "gather_engine: copy_engine is for stage 3, whose parameters lie in other ranks' memory"};
+  }
   return {};
 }
 

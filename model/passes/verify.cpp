@@ -47,6 +47,9 @@ struct VerifyState {
   std::vector<BufferState> buffers;
   std::vector<BufferState> before;               // of the step before
   std::array<Clock, kStreamCount> freed_uses{};  // by pool: uses of what was freed into it
+  RunId barrier;                                 // last one
+  std::vector<RunId> updates;                    // of parameters that peers read, so far
+  std::vector<RunId> peer_gathers;               // from peers' memory, so far
   std::vector<Violation> violations;
 
   RunId Run(TaskId task) const { return RunId(step * schedule.task_count() + task.index()); }
@@ -202,9 +205,42 @@ void Use(VerifyState& state, TaskId task, const BufferUse& use) {
   buffer.last_uses[stream] = state.positions[state.Run(task).index()] + 1;
 }
 
+/// Whether a barrier lies between `earlier` tasks of every rank and this run of each of them.
+bool Separated(const VerifyState& state, const std::vector<RunId>& earlier, RunId run) {
+  const RunId barrier = state.barrier;
+  return earlier.empty() || (!barrier.is_none() && Ordered(state, barrier, run) &&
+                             std::all_of(earlier.begin(), earlier.end(), [&](RunId other) {
+                               return Ordered(state, other, barrier);
+                             }));
+}
+
+/// Ranks read each other's parameters only between a barrier behind one update and one before the
+/// next.
+void CheckPeers(VerifyState& state, TaskId id) {
+  const TaskKind kind = state.schedule.task(id).kind;
+  const RunId run = state.Run(id);
+  if (kind == TaskKind::kBarrier) {
+    state.barrier = run;
+  } else if (kind == TaskKind::kStoreParams && !state.peer_gathers.empty()) {
+    if (!Separated(state, state.peer_gathers, run)) {
+      state.Report(Rule::kReadsPeersTooEarly, id, BufferId::None(),
+                   "may change parameters that peers still gather");
+    }
+    state.updates.push_back(run);
+  } else if (const Collective* collective = state.schedule.FindCollective(id);
+             collective != nullptr && collective->engine == Engine::kCopyEngine) {
+    if (!Separated(state, state.updates, run)) {
+      state.Report(Rule::kReadsPeersTooEarly, id, BufferId::None(),
+                   "may gather parameters that peers have not updated yet");
+    }
+    state.peer_gathers.push_back(run);
+  }
+}
+
 /// Allocations come before a task's uses and frees after them, whatever their order in its list.
 void CheckTask(VerifyState& state, TaskId id) {
   SetClock(state, id);
+  CheckPeers(state, id);
   for (const MemoryStep& step : state.schedule.memory(id)) {
     if (!step.frees) {
       Allocate(state, id, step.buffer);
@@ -304,7 +340,7 @@ void CheckReductions(VerifyState& state) {
 }  // namespace
 
 std::string_view RuleName(Rule rule) {
-  constexpr std::array<std::string_view, 10> kNames = {"waits for a later task",
+  constexpr std::array<std::string_view, 11> kNames = {"waits for a later task",
                                                        "used before written",
                                                        "overwritten while used",
                                                        "used unallocated",
@@ -313,12 +349,13 @@ std::string_view RuleName(Rule rule) {
                                                        "never freed",
                                                        "reused too early",
                                                        "missing reduction",
+                                                       "reads peers too early",
                                                        "missing update"};
   return kNames[static_cast<std::size_t>(rule)];
 }
 
 std::vector<Violation> Verify(const Schedule& schedule, const Graph& graph) {
-  VerifyState state{schedule, graph, 0, {}, {}, {}, {}, {}, {}, {}, {}, {}};
+  VerifyState state{schedule, graph, 0, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}};
   state.positions.resize(kSteps * schedule.task_count());
   state.clocks.resize(kSteps * schedule.task_count());
   state.buffers.resize(schedule.buffers().size());

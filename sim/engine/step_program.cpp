@@ -37,7 +37,8 @@ StepProgram::StepProgram(const Schedule& schedule, std::span<const WorkCost> cos
     auto& own = stream_tasks_[task.stream];
     entry.position = static_cast<std::uint32_t>(own.size());
     own.push_back(static_cast<std::uint32_t>(i));
-    if (const Collective* collective = schedule.FindCollective(id)) {
+    const Collective* collective = schedule.FindCollective(id);
+    if (collective != nullptr && collective->engine == Engine::kNccl) {
       DCSIM_CHECK(collective->communicator < kMaxCommunicators);
       entry.communicator = collective->communicator;
       entry.collective = collective_counts_[collective->communicator]++;

@@ -64,6 +64,24 @@ std::vector<OptionRow> Options() {
        [](PlanSpec& spec) { spec.options.release = ReleaseMode::kRecordStream; }},
       {"GatherOneAhead", {3}, [](PlanSpec& spec) { spec.gather_ahead = 1; }},
       {"GatherAllAhead", {3}, [](PlanSpec& spec) { spec.gather_ahead = 1000; }},
+      {"CopyEngine", {3}, [](PlanSpec& spec) { spec.options.gather_engine = Engine::kCopyEngine; }},
+      {"CopyEngineAhead",
+       {3},
+       [](PlanSpec& spec) {
+         spec.options.gather_engine = Engine::kCopyEngine;
+         spec.gather_ahead = 5;
+       }},
+      {"CopyEngineKeepAll",
+       {3},
+       [](PlanSpec& spec) {
+         spec.options.gather_engine = Engine::kCopyEngine;
+         spec.keep_gathered.all = true;
+       }},
+      {"Synchronized",
+       {1, 2, 3},
+       [](PlanSpec& spec) {
+         spec.options.synchronize = {true, true, true, true};
+       }},
       {"KeepAll", {3}, [](PlanSpec& spec) { spec.keep_gathered.all = true; }},
       {"KeepSome", {3}, [](PlanSpec& spec) { spec.keep_gathered.patterns = {"*norm*"}; }},
       // 4000 elements hold a few gradients, 2000 too few for the embedding's 3395: overflow,

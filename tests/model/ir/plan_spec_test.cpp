@@ -24,6 +24,8 @@ PlanSpec UnusualSpec() {
   spec.options.reduce_collective = ReduceCollective::kReduceScatter;
   spec.options.flush_collectives = FlushCollectives::kOnePerBucket;
   spec.options.communicators = 2;
+  spec.options.gather_engine = Engine::kCopyEngine;
+  spec.options.synchronize = {true, false, true, true};
   spec.options.release = ReleaseMode::kRecordStream;
   spec.options.gradient_clipping = 0.1;
   spec.options.optimizer = OptimizerKernels::kForLoop;
@@ -43,6 +45,8 @@ TEST(PlanSpecTest, MissingKeysHaveTheDocumentedDefaults) {
   expected.options.reduce_collective = ReduceCollective::kAllReduce;
   expected.options.flush_collectives = FlushCollectives::kPerParameter;
   expected.options.communicators = 1;
+  expected.options.gather_engine = Engine::kNccl;
+  expected.options.synchronize = {false, false, false, false};
   expected.options.release = ReleaseMode::kEventOrdered;
   expected.options.gradient_clipping = std::nullopt;
   expected.options.optimizer = OptimizerKernels::kFused;
@@ -58,13 +62,16 @@ TEST(PlanSpecTest, PrintedSpecIsReadBack) {
 }
 
 TEST(PlanSpecTest, PrintHasEveryKeyInTheDocumentedOrder) {
-  EXPECT_EQ(PrintPlanSpec(UnusualSpec()).dump(),
-            R"({"format":"dc-plan-spec/1","policy":"plain-2","stage":1,)"
-            R"("gradient_accumulation_steps":65535,"reduce_bucket":"123456789 elements",)"
-            R"("double_buffer":false,"reduce_collective":"reduce_scatter",)"
-            R"("flush_collectives":"one_per_bucket","communicators":2,"release":"record_stream",)"
-            R"("gradient_clipping":0.1,"optimizer":"for_loop","allocator":"expandable_segments",)"
-            R"("gather_ahead":1000000,"keep_gathered":["*.norm.weight","lm_head.*"]})");
+  EXPECT_EQ(
+      PrintPlanSpec(UnusualSpec()).dump(),
+      R"({"format":"dc-plan-spec/1","policy":"plain-2","stage":1,)"
+      R"("gradient_accumulation_steps":65535,"reduce_bucket":"123456789 elements",)"
+      R"("double_buffer":false,"reduce_collective":"reduce_scatter",)"
+      R"("flush_collectives":"one_per_bucket","communicators":2,"gather_engine":"copy_engine",)"
+      R"("sync_before_allgather":true,"sync_after_allgather":false,"sync_before_reduce":true,)"
+      R"("sync_after_reduce":true,"release":"record_stream",)"
+      R"("gradient_clipping":0.1,"optimizer":"for_loop","allocator":"expandable_segments",)"
+      R"("gather_ahead":1000000,"keep_gathered":["*.norm.weight","lm_head.*"]})");
 }
 
 struct Choice {

@@ -383,6 +383,36 @@ TEST(VerifyTest, UpdateThatIsMissingIsFoundForEachParameter) {
   EXPECT_EQ(violations[0].message, "the update of w1 is gathered 0 times, expected once");
 }
 
+/// Violations of a ZeRO-3 schedule that gathers from peers' memory, without its n-th barrier.
+std::vector<Violation> WithoutBarrier(std::size_t n) {
+  PlanSpec spec = TinySpec(3);
+  spec.options.gather_engine = Engine::kCopyEngine;
+  const Schedule schedule = LowerTiny(spec, TwoLayers());
+  auto tasks = TakeApart(schedule);
+  std::size_t found = 0;
+  std::erase_if(tasks, [&](const EditableTask& task) {
+    return task.draft.kind == TaskKind::kBarrier && found++ == n;
+  });
+  EXPECT_EQ(found, 2U);
+  return Verify(PutTogether(schedule, tasks), TwoLayers());
+}
+
+TEST(VerifyTest, PeersThatStillReadWhatChangesAreFound) {
+  const auto violations = WithoutBarrier(0);
+  ASSERT_FALSE(violations.empty());
+  EXPECT_EQ(violations[0].rule, Rule::kReadsPeersTooEarly);
+  EXPECT_THAT(violations[0].message,
+              testing::HasSubstr("may change parameters that peers still gather"));
+}
+
+TEST(VerifyTest, PeersThatHaveNotUpdatedYetAreFound) {
+  const auto violations = WithoutBarrier(1);
+  ASSERT_FALSE(violations.empty());
+  EXPECT_EQ(violations[0].rule, Rule::kReadsPeersTooEarly);
+  EXPECT_THAT(violations[0].message,
+              testing::HasSubstr("may gather parameters that peers have not updated yet"));
+}
+
 // One flat tensor a dtype: the gather of one says nothing about the other.
 TEST(VerifyTest, UpdateOfOneDTypeIsNotThatOfAnother) {
   const Graph graph = ParseGraphText(R"(

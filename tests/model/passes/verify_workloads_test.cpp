@@ -39,6 +39,7 @@ std::vector<PlanSpec> Grid(int stage) {
       spec.options.release = static_cast<ReleaseMode>(take(2));
       spec.gather_ahead = take(2) == 0 ? 0 : 8;
       spec.keep_gathered.all = take(2) == 1;
+      spec.options.gather_engine = static_cast<Engine>(take(2));
     } else {
       spec.options.reduce_collective = static_cast<ReduceCollective>(take(2));
     }
@@ -55,7 +56,7 @@ std::vector<PlanSpec> Grid(int stage) {
 TEST(GridTest, HasEveryCombination) {
   // One collective a bucket is for all-reduce: 3 of 4 pairs in stages 1 and 2, 1 of 2 in stage 3.
   EXPECT_EQ(Grid(1).size(), 2U * 2 * 2 * 2 * 3 * 2 * 3);
-  EXPECT_EQ(Grid(3).size(), 2U * 2 * 2 * 1 * 2 * 3 * 2 * 2 * 2 * 2);
+  EXPECT_EQ(Grid(3).size(), 2U * 2 * 2 * 1 * 2 * 3 * 2 * 2 * 2 * 2 * 2);
 }
 
 struct Workload {
