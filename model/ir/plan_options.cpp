@@ -8,6 +8,8 @@ namespace {
 
 constexpr std::array<std::string_view, 2> kReduceNames = {"all_reduce", "reduce_scatter"};
 constexpr std::array<std::string_view, 2> kFlushNames = {"per_parameter", "one_per_bucket"};
+constexpr std::array<std::string_view, 3> kLifetimeNames = {"step", "pr_8036", "permanent"};
+constexpr std::array<std::string_view, 2> kReductionNames = {"each_backward", "coalesced"};
 constexpr std::array<std::string_view, 2> kReleaseNames = {"event_ordered", "record_stream"};
 constexpr std::array<std::string_view, 3> kOptimizerNames = {"fused", "foreach", "for_loop"};
 constexpr std::array<std::string_view, 2> kAllocatorNames = {"default", "expandable_segments"};
@@ -64,6 +66,8 @@ void ReadScheduleOptions(ObjectReader& object, ScheduleOptions& options) {
   object.Optional("double_buffer", ReadBool, options.double_buffer);
   object.OptionalChoice("reduce_collective", kReduceNames, options.reduce_collective);
   object.OptionalChoice("flush_collectives", kFlushNames, options.flush_collectives);
+  object.OptionalChoice("buffer_lifetime", kLifetimeNames, options.buffer_lifetime);
+  object.OptionalChoice("gradient_reduction", kReductionNames, options.gradient_reduction);
   ReadRange(object, "communicators", 1, 2, options.communicators);
   object.OptionalChoice("release", kReleaseNames, options.release);
   ReadClipping(object, options.gradient_clipping);
@@ -78,6 +82,8 @@ void PrintScheduleOptions(const ScheduleOptions& options, Json& document) {
   document["double_buffer"] = options.double_buffer;
   document["reduce_collective"] = NameOf(kReduceNames, options.reduce_collective);
   document["flush_collectives"] = NameOf(kFlushNames, options.flush_collectives);
+  document["buffer_lifetime"] = NameOf(kLifetimeNames, options.buffer_lifetime);
+  document["gradient_reduction"] = NameOf(kReductionNames, options.gradient_reduction);
   document["communicators"] = options.communicators;
   document["release"] = NameOf(kReleaseNames, options.release);
   document["gradient_clipping"] =

@@ -86,6 +86,25 @@ std::vector<OptionRow> Options() {
       {"BucketOfOneElement", {1, 2, 3}, [](PlanSpec& spec) { spec.options.reduce_bucket = 1; }},
       // A norm that no gradient reaches: the factor is 1.
       {"ClippingFarAway", {1, 2, 3}, [](PlanSpec& spec) { spec.options.gradient_clipping = 1e6; }},
+      {"DeepCompile0196", {1, 2, 3}, [](PlanSpec& spec) { spec.policy = "deepcompile-0.19.6"; }},
+      {"DeepCompile0198",
+       {1, 2, 3},
+       [](PlanSpec& spec) {
+         spec.policy = "deepcompile-0.19.8";
+         spec.options.release = ReleaseMode::kRecordStream;
+       }},
+      {"PermanentBuffers",
+       {1, 2, 3},
+       [](PlanSpec& spec) { spec.options.buffer_lifetime = BufferLifetime::kPermanent; }},
+      {"PermanentBuffersGrown",
+       {1, 2, 3},
+       [](PlanSpec& spec) {
+         spec.options.buffer_lifetime = BufferLifetime::kPermanent;
+         spec.options.reduce_bucket = 2000;
+       }},
+      {"BuffersOfPr8036",
+       {1, 2, 3},
+       [](PlanSpec& spec) { spec.options.buffer_lifetime = BufferLifetime::kPr8036; }},
       {"ExpandableSegments",
        {1, 3},
        [](PlanSpec& spec) { spec.options.allocator = AllocatorMode::kExpandableSegments; }},
