@@ -193,6 +193,21 @@ TEST(StagesTest, AllStagesComputeTheSameInOneMicroStep) {
   ExpectSameBits(graph, trained[2], trained[0]);
 }
 
+// Coalesced, all stages add whole gradients over the micro-steps and reduce the sum, as ZeRO-1
+// does.
+TEST(StagesTest, CoalescedReductionComputesWhatZero1Does) {
+  const Graph graph = WorkloadGraph("tiny-llama");
+  const auto expected = TrainOnHost({graph, PlainSpec(1), kRanks}, kSteps);
+  for (const int stage : {1, 2, 3}) {
+    for (const std::int64_t bucket : {40'000, 2000}) {
+      PlanSpec spec = PlainSpec(stage);
+      spec.options.gradient_reduction = GradientReduction::kCoalesced;
+      spec.options.reduce_bucket = bucket;
+      ExpectSameBits(graph, TrainOnHost({graph, spec, kRanks}, kSteps), expected);
+    }
+  }
+}
+
 TEST(StagesTest, OtherSeedsTrainOtherWeights) {
   const Graph graph = WorkloadGraph("tiny-llama");
   const auto one = TrainOnHost({graph, PlainSpec(2), 2, /*seed=*/0}, 1);
