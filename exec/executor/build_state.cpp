@@ -65,7 +65,7 @@ FlatTensors AllocateFlat(const ExecutorState& state, std::size_t g) {
   if (partition == 0) {
     return flat;
   }
-  if (state.layout.stage() != 1) {
+  if (HasResidentPartition(state.schedule().options())) {
     flat.gradient_partition = Uninitialised(state, group.dtype, partition);
   }
   flat.master = Uninitialised(state, DType::kFloat32, partition);
@@ -87,6 +87,16 @@ void FillFlat(const ExecutorState& state, std::size_t g, const FlatTensors& flat
   flat.step_count.zero_();
   if (flat.gradient_partition.defined()) {
     flat.gradient_partition.zero_();
+  }
+}
+
+/// Reduce buffers that outlive steps.
+void AllocateBuckets(ExecutorState& state) {
+  for (const BufferId id : state.schedule().residents()) {
+    const Buffer& buffer = state.schedule().buffer(id);
+    if (buffer.buffer_class == BufferClass::kReduceBucket) {
+      state.buffers[id.index()] = Uninitialised(state, DType::kUInt8, buffer.bytes.count());
+    }
   }
 }
 
@@ -181,6 +191,7 @@ void BuildResidents(ExecutorState& state) {
   for (std::size_t g = 0; g < state.layout.groups().size(); ++g) {
     state.flat.push_back(AllocateFlat(state, g));
   }
+  AllocateBuckets(state);
   AllocatePersistent(state);
   if (state.reads_peers()) {
     state.barrier = at::empty({1}, state.options(DType::kFloat32));

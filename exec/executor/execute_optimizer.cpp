@@ -57,7 +57,7 @@ void ExecuteBarrier(ExecutorState& state, TaskId id) {
 void ExecuteCast(ExecutorState& state, TaskId id) {
   FlatTensors& flat = FlatOf(state, id);
   flat.gradient = flat.gradient_partition.to(at::kFloat, /*non_blocking=*/false, /*copy=*/true);
-  if (state.layout.stage() == 1) {
+  if (!HasResidentPartition(state.schedule().options())) {
     flat.gradient_partition.reset();
   }
   if (state.keep_gradients) {

@@ -32,7 +32,7 @@ at::Tensor Partition(const ExecutorState& state, ParamId param) {
 
 /// Whether earlier micro-steps of this step have left gradients in the partition.
 bool Adds(const ExecutorState& state) {
-  return state.layout.stage() != 1 && state.micro_step > 0;
+  return !ReducesOnce(state.schedule().options()) && state.micro_step > 0;
 }
 
 }  // namespace

@@ -46,6 +46,17 @@ struct DeviceSynchronization {
   bool operator==(const DeviceSynchronization&) const = default;
 };
 
+/// How long the reduce buffers live, and ZeRO-1's gradient partition: until the last backward graph
+/// of a step that reduces has ended (the partition: until the optimizer has cast it); as DeepSpeed
+/// PR #8036 has it, which lets only the graph that runs last give the buffers back, and only if it
+/// reduces; or for good, grown buffers included, as before that change.
+enum class BufferLifetime : std::uint8_t { kStep, kPr8036, kPermanent };
+
+/// When ZeRO-2 and 3 reduce: in each micro-step; or once a step, whole gradients being kept until
+/// then (DeepSpeed PR #7992, coalesce_grad_reduction). ZeRO-1 reduces once either way: in the last
+/// backward, or behind it.
+enum class GradientReduction : std::uint8_t { kEachBackward, kCoalesced };
+
 /// Decisions that are the same in what a person asks (PlanSpec) and in what is executed (Plan).
 struct ScheduleOptions {
   int stage = 3;                             // ZeRO stage: 1, 2 or 3
@@ -54,6 +65,8 @@ struct ScheduleOptions {
   bool double_buffer = true;                 // two reduce buffers, used in turn
   ReduceCollective reduce_collective = ReduceCollective::kAllReduce;
   FlushCollectives flush_collectives = FlushCollectives::kPerParameter;
+  BufferLifetime buffer_lifetime = BufferLifetime::kStep;
+  GradientReduction gradient_reduction = GradientReduction::kEachBackward;
   int communicators = 1;                 // 1: gathers and reductions queue in one; 2: one each
   Engine gather_engine = Engine::kNccl;  // of ZeRO-3's gathers
   DeviceSynchronization synchronize;
@@ -73,6 +86,10 @@ struct KeepGathered {
   bool operator==(const KeepGathered&) const = default;
 };
 
+/// How long DeepCompile's passes believe that gathers take: as DeepSpeed's profiler has it, which
+/// times calls that find the parameter gathered; or as measured.
+enum class GatherTimes : std::uint8_t { kDeepSpeed, kAsMeasured };
+
 /// What a person asks for: a policy by its versioned name, and its options. `Resolve` turns it into
 /// a Plan. File form: dc-plan-spec/1, YAML or JSON (docs/plans.md).
 struct PlanSpec {
@@ -80,6 +97,8 @@ struct PlanSpec {
   ScheduleOptions options;
   std::int64_t gather_ahead = 0;  // plain-1: parameters gathered before the one in use; 0 is at use
   KeepGathered keep_gathered;     // plain-1, ZeRO-3
+  std::optional<std::vector<std::string>> passes = {};  // deepcompile: nothing is the stage's own
+  GatherTimes gather_times = GatherTimes::kDeepSpeed;   // deepcompile, ZeRO-3
 
   bool operator==(const PlanSpec&) const = default;
 };
@@ -93,10 +112,31 @@ struct GatherGroup {
   bool operator==(const GatherGroup&) const = default;
 };
 
+/// What the host may do for parameters between two ops of a graph.
+enum class GraphEventKind : std::uint8_t {
+  kGather,   // issue their gathers, as one launch
+  kWait,     // the compute stream waits for their gathers
+  kRelease,  // their memory goes back
+  kReduce,   // their gradients go into the reduce bucket
+};
+
+/// Something that happens right before op `position` of a graph's order.
+struct GraphEvent {
+  GraphEventKind kind = GraphEventKind::kGather;
+  std::size_t position = 0;  // 0 … op count of the graph
+  std::vector<ParamId> params;
+
+  bool operator==(const GraphEvent&) const = default;
+};
+
 /// The decisions for one recorded graph.
 struct GraphPlan {
   std::vector<OpId> order;           // every op of the graph, in host issue order
-  std::vector<GatherGroup> gathers;  // ZeRO-3, by position; one entry a parameter in use
+  std::vector<GatherGroup> gathers;  // ZeRO-3, by position; one entry a parameter in use. Waits
+                                     // come at the first use, releases after the last, reductions
+                                     // with the gradient
+  std::vector<GraphEvent> events = {};  // ZeRO-3, instead of gathers: all four where they stand, in
+                                        // host order; each gather, wait, release and gradient once
 
   bool operator==(const GraphPlan&) const = default;
 };

@@ -9,6 +9,8 @@ namespace {
 constexpr std::array<std::string_view, 2> kReduceNames = {"all_reduce", "reduce_scatter"};
 constexpr std::array<std::string_view, 2> kFlushNames = {"per_parameter", "one_per_bucket"};
 constexpr std::array<std::string_view, 2> kEngineNames = {"nccl", "copy_engine"};
+constexpr std::array<std::string_view, 3> kLifetimeNames = {"step", "pr_8036", "permanent"};
+constexpr std::array<std::string_view, 2> kReductionNames = {"each_backward", "coalesced"};
 constexpr std::array<std::string_view, 2> kReleaseNames = {"event_ordered", "record_stream"};
 constexpr std::array<std::string_view, 3> kOptimizerNames = {"fused", "foreach", "for_loop"};
 constexpr std::array<std::string_view, 2> kAllocatorNames = {"default", "expandable_segments"};
@@ -69,6 +71,8 @@ void ReadScheduleOptions(ObjectReader& object, ScheduleOptions& options) {
   object.Optional("double_buffer", ReadBool, options.double_buffer);
   object.OptionalChoice("reduce_collective", kReduceNames, options.reduce_collective);
   object.OptionalChoice("flush_collectives", kFlushNames, options.flush_collectives);
+  object.OptionalChoice("buffer_lifetime", kLifetimeNames, options.buffer_lifetime);
+  object.OptionalChoice("gradient_reduction", kReductionNames, options.gradient_reduction);
   ReadRange(object, "communicators", 1, 2, options.communicators);
   object.OptionalChoice("gather_engine", kEngineNames, options.gather_engine);
   object.Optional("sync_before_allgather", ReadBool, options.synchronize.before_allgather);
@@ -88,6 +92,8 @@ void PrintScheduleOptions(const ScheduleOptions& options, Json& document) {
   document["double_buffer"] = options.double_buffer;
   document["reduce_collective"] = NameOf(kReduceNames, options.reduce_collective);
   document["flush_collectives"] = NameOf(kFlushNames, options.flush_collectives);
+  document["buffer_lifetime"] = NameOf(kLifetimeNames, options.buffer_lifetime);
+  document["gradient_reduction"] = NameOf(kReductionNames, options.gradient_reduction);
   document["communicators"] = options.communicators;
   document["gather_engine"] = NameOf(kEngineNames, options.gather_engine);
   document["sync_before_allgather"] = options.synchronize.before_allgather;

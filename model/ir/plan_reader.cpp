@@ -1,6 +1,7 @@
 #include "model/ir/plan_reader.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "model/ir/plan_options.h"
@@ -37,6 +38,35 @@ Json PrintKeepGathered(const KeepGathered& keep) {
     return "all";
   }
   return keep.patterns.empty() ? Json("none") : Json(keep.patterns);
+}
+
+void ReadPasses(ObjectReader& object, std::optional<std::vector<std::string>>& passes) {
+  const Json* value = object.Find("passes");
+  if (value == nullptr || *value == "default") {
+    return;
+  }
+  const Path path = object.At("passes");
+  if (!value->is_array()) {
+    object.faults().Add(path, "expected default, or a list of passes");
+    return;
+  }
+  passes.emplace();
+  for (std::size_t i = 0; i < value->size(); ++i) {
+    if (auto pass = ReadString((*value)[i], Path(path, i), object.faults())) {
+      passes->push_back(*std::move(pass));
+    }
+  }
+}
+
+constexpr std::array<std::string_view, 2> kGatherTimesNames = {"deepspeed", "as_measured"};
+
+/// What DeepSpeed does and plain-1 does better: it frees gathered parameters behind record_stream,
+/// and leaves reduce buffers to the graph that runs last.
+void SetPolicyDefaults(PlanSpec& spec) {
+  if (spec.policy.starts_with("deepcompile-")) {
+    spec.options.release = ReleaseMode::kRecordStream;
+    spec.options.buffer_lifetime = BufferLifetime::kPr8036;
+  }
 }
 
 /// What is needed to read the decisions of a plan.
@@ -124,6 +154,38 @@ GatherGroup ReadGather(PlanReader& reader, const Json& value, const Path& path) 
   return group;
 }
 
+constexpr std::array<std::string_view, 4> kEventNames = {"gather", "wait", "release", "reduce"};
+
+GraphEvent ReadEvent(PlanReader& reader, const Json& value, const Path& path) {
+  ObjectReader object(value, path, reader.faults);
+  GraphEvent event;
+  std::int64_t position = 0;
+  if (object.Required("position", ReadInteger, position) && position < 0) {
+    reader.faults.Add(object.At("position"), "expected 0 or more");
+  }
+  event.position = static_cast<std::size_t>(std::max<std::int64_t>(0, position));
+  if (object.Require("kind") != nullptr) {
+    object.OptionalChoice("kind", kEventNames, event.kind);
+  }
+  if (const Json* params = object.Require("params")) {
+    event.params = ReadParams(reader, *params, object.At("params"));
+  }
+  object.RejectUnknown();
+  return event;
+}
+
+void ReadEvents(PlanReader& reader, ObjectReader& object, std::vector<GraphEvent>& events) {
+  if (object.Find("events") == nullptr) {
+    return;
+  }
+  if (const Json* list = object.RequireArray("events")) {
+    const Path path = object.At("events");
+    for (std::size_t i = 0; i < list->size(); ++i) {
+      events.push_back(ReadEvent(reader, (*list)[i], Path(path, i)));
+    }
+  }
+}
+
 GraphPlan ReadGraphPlan(PlanReader& reader,
                         const Json& value,
                         const Subgraph& subgraph,
@@ -139,6 +201,7 @@ GraphPlan ReadGraphPlan(PlanReader& reader,
       decisions.gathers.push_back(ReadGather(reader, (*gathers)[i], Path(here, i)));
     }
   }
+  ReadEvents(reader, object, decisions.events);
   object.RejectUnknown();
   return decisions;
 }
@@ -163,7 +226,13 @@ Json PrintGraphPlan(const GraphPlan& decisions, const Subgraph& subgraph, const 
   for (const GatherGroup& group : decisions.gathers) {
     gathers.push_back({{"position", group.position}, {"params", ParamNames(group.params, graph)}});
   }
-  return {{"order", order}, {"gathers", gathers}};
+  Json printed = {{"order", order}, {"gathers", gathers}};
+  for (const GraphEvent& event : decisions.events) {
+    printed["events"].push_back({{"position", event.position},
+                                 {"kind", kEventNames[static_cast<std::size_t>(event.kind)]},
+                                 {"params", ParamNames(event.params, graph)}});
+  }
+  return printed;
 }
 
 void ReadRanks(ObjectReader& object, int& target) {
@@ -206,6 +275,7 @@ PlanSpec ReadPlanSpec(const Json& document, const Locator& locate) {
   PlanSpec spec;
   object.Require("format");
   object.Required("policy", ReadString, spec.policy);
+  SetPolicyDefaults(spec);
   ReadScheduleOptions(object, spec.options);
   constexpr std::int64_t kMostAhead = 1'000'000;
   if (object.Optional("gather_ahead", ReadInteger, spec.gather_ahead) &&
@@ -213,6 +283,8 @@ PlanSpec ReadPlanSpec(const Json& document, const Locator& locate) {
     faults.Add(object.At("gather_ahead"), "expected a count from 0 to 1000000");
   }
   ReadKeepGathered(object, spec.keep_gathered);
+  ReadPasses(object, spec.passes);
+  object.OptionalChoice("gather_times", kGatherTimesNames, spec.gather_times);
   object.RejectUnknown();
   faults.ThrowIfAny();
   return spec;
@@ -223,6 +295,8 @@ Json PrintPlanSpec(const PlanSpec& spec) {
   PrintScheduleOptions(spec.options, document);
   document["gather_ahead"] = spec.gather_ahead;
   document["keep_gathered"] = PrintKeepGathered(spec.keep_gathered);
+  document["passes"] = spec.passes ? Json(*spec.passes) : Json("default");
+  document["gather_times"] = kGatherTimesNames[static_cast<std::size_t>(spec.gather_times)];
   return document;
 }
 

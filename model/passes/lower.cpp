@@ -1,111 +1,16 @@
 #include "model/passes/lower.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "model/base/error.h"
+#include "model/passes/check_events.h"
+#include "model/passes/graph_moments.h"
 #include "model/passes/lower_state.h"
 #include "model/passes/resolve.h"
 
 namespace dcsim {
 namespace {
-
-/// When things happen in one graph: fixed by the plan's order, the same for every micro-step.
-struct GraphEvents {
-  std::vector<std::vector<ParamId>> first_uses;  // by position: parameters used from here on
-  std::vector<std::vector<ParamId>> last_uses;   // by position: … for the last time
-  std::vector<std::vector<StorageId>> dying;     // by position: no op uses them any more
-  std::vector<std::vector<const GraphOutput*>> gradients;  // by position: complete after it
-  std::vector<const GraphOutput*> early_gradients;         // that no op of this graph makes
-};
-
-/// Outputs that the caller keeps: the loss, and those marked as held.
-bool IsHeld(const GraphOutput& output) {
-  return output.kind == GraphOutputKind::kLoss ||
-         (output.kind == GraphOutputKind::kOutput && output.held);
-}
-
-std::vector<std::vector<UseSpan>> AllUses(const Plan& plan, const Graph& graph) {
-  std::vector<std::vector<UseSpan>> uses;
-  for (const GraphPlan& decisions : plan.graphs) {
-    uses.push_back(FindUses(graph, decisions.order));
-  }
-  return uses;
-}
-
-/// Storages whose memory something else than the last op decides about.
-std::vector<bool> ExemptFromLastUse(const LowerState& state) {
-  std::vector<bool> exempt = state.facts.is_constant;
-  for (const Param& param : state.graph.params) {
-    exempt[state.graph.storage_of(param.value).index()] = true;
-  }
-  for (const Subgraph& subgraph : state.graph.graphs) {
-    for (const GraphOutput& output : subgraph.outputs) {
-      if (IsHeld(output)) {
-        exempt[state.graph.storage_of(output.value).index()] = true;
-      }
-    }
-  }
-  return exempt;
-}
-
-void AddGradients(const LowerState& state, std::size_t g, GraphEvents& events) {
-  const GraphPlan& decisions = state.plan.graphs[g];
-  std::vector<std::size_t> position(state.graph.values.size(), decisions.order.size());
-  for (std::size_t i = 0; i < decisions.order.size(); ++i) {
-    for (const ValueId output : state.graph.op(decisions.order[i]).outputs) {
-      if (!output.is_none()) {
-        position[output.index()] = i;
-      }
-    }
-  }
-  for (const GraphOutput& output : state.graph.graphs[g].outputs) {
-    if (output.kind != GraphOutputKind::kGradient) {
-      continue;
-    }
-    const std::size_t at = position[output.value.index()];
-    (at == decisions.order.size() ? events.early_gradients : events.gradients[at])
-        .push_back(&output);
-  }
-}
-
-void AddParamEvents(const LowerState& state,
-                    const std::vector<UseSpan>& uses,
-                    GraphEvents& events) {
-  for (std::size_t i = 0; i < state.graph.params.size(); ++i) {
-    const UseSpan& span = uses[state.graph.storage_of(state.graph.params[i].value).index()];
-    if (span.used) {
-      events.first_uses[span.first].emplace_back(i);
-      events.last_uses[span.last].emplace_back(i);
-    }
-  }
-}
-
-/// Storages die after their last use in the last graph that uses them.
-std::vector<GraphEvents> PlanEvents(const LowerState& state) {
-  const auto uses = AllUses(state.plan, state.graph);
-  const auto exempt = ExemptFromLastUse(state);
-  std::vector<GraphEvents> all(state.graph.graphs.size());
-  for (std::size_t g = 0; g < all.size(); ++g) {
-    const std::size_t count = state.plan.graphs[g].order.size();
-    all[g].first_uses.resize(count);
-    all[g].last_uses.resize(count);
-    all[g].dying.resize(count);
-    all[g].gradients.resize(count);
-    AddGradients(state, g, all[g]);
-    if (state.plan.options.stage == 3) {
-      AddParamEvents(state, uses[g], all[g]);
-    }
-  }
-  for (std::size_t s = 0; s < state.graph.storages.size(); ++s) {
-    for (std::size_t g = all.size(); !exempt[s] && g-- > 0;) {
-      if (uses[g][s].used) {
-        all[g].dying[uses[g][s].last].emplace_back(s);
-        break;
-      }
-    }
-  }
-  return all;
-}
 
 void AddGatherGroups(LowerState& state,
                      const std::vector<GatherGroup>& groups,
@@ -117,8 +22,40 @@ void AddGatherGroups(LowerState& state,
   }
 }
 
-void AddGraphOps(LowerState& state, std::size_t g, const GraphEvents& events) {
+void AddEvent(LowerState& state, const GraphEvent& event, const Subgraph& subgraph) {
+  if (event.kind == GraphEventKind::kGather) {
+    return AddGather(state, {event.position, event.params});
+  }
+  for (const ParamId param : event.params) {
+    if (event.kind == GraphEventKind::kWait) {
+      AddWaitForGather(state, param);
+    } else if (event.kind == GraphEventKind::kRelease) {
+      AddRelease(state, param);
+    } else {
+      AddReduceGradient(state, *FindGradient(subgraph, param));
+    }
+  }
+}
+
+/// A graph whose plan says when everything happens.
+void AddPlannedOps(LowerState& state, std::size_t g, const GraphMoments& events) {
   const GraphPlan& decisions = state.plan.graphs[g];
+  auto event = decisions.events.begin();
+  for (std::size_t i = 0; i <= decisions.order.size(); ++i) {
+    for (; event != decisions.events.end() && event->position == i; ++event) {
+      AddEvent(state, *event, state.graph.graphs[g]);
+    }
+    if (i < decisions.order.size()) {
+      AddOp(state, decisions.order[i], events.dying[i]);
+    }
+  }
+}
+
+void AddGraphOps(LowerState& state, std::size_t g, const GraphMoments& events) {
+  const GraphPlan& decisions = state.plan.graphs[g];
+  if (!decisions.events.empty()) {
+    return AddPlannedOps(state, g, events);
+  }
   std::size_t next_gather = 0;
   for (const GraphOutput* gradient : events.early_gradients) {
     AddReduceGradient(state, *gradient);
@@ -172,13 +109,54 @@ void StartMicroStep(LowerState& state) {
   state.held_now.clear();
 }
 
-void AddMicroStep(LowerState& state, const std::vector<GraphEvents>& events) {
+/// The backward graph that runs last among those that make gradients, or nothing.
+std::optional<std::size_t> LastReducing(const Graph& graph) {
+  std::optional<std::size_t> last;
+  for (std::size_t g = 0; g < graph.graphs.size(); ++g) {
+    const auto& outputs = graph.graphs[g].outputs;
+    const bool reduces = std::any_of(outputs.begin(), outputs.end(), [](const GraphOutput& output) {
+      return output.kind == GraphOutputKind::kGradient;
+    });
+    last = reduces ? g : last;
+  }
+  return last;
+}
+
+/// Whether reduce buffers outlive steps: before PR #8036 always, with it where the backward graph
+/// that runs last does not reduce and so never gives them back.
+bool KeepsBuckets(const Plan& plan, const Graph& graph) {
+  const auto last = LastReducing(graph);
+  return plan.options.buffer_lifetime == BufferLifetime::kPermanent ||
+         (plan.options.buffer_lifetime == BufferLifetime::kPr8036 && last &&
+          *last != LastOf(graph, Direction::kBackward));
+}
+
+/// A backward graph has been issued. With coalesced reduction, the last one of the step is followed
+/// by the whole of it.
+void AddEndOfGraph(LowerState& state, std::size_t g) {
+  const ScheduleOptions& options = state.plan.options;
+  const bool coalesced = options.gradient_reduction == GradientReduction::kCoalesced;
+  const bool last = g == LastOf(state.graph, Direction::kBackward);
+  if (coalesced && last && state.boundary()) {
+    if (!HasResidentPartition(options)) {
+      AddGradientPartition(state);
+    }
+    AddKeptGradients(state);
+  }
+  const bool ends_reduction = coalesced ? last : g == LastReducing(state.graph);
+  AddEndBackward(state, ends_reduction && !KeepsBuckets(state.plan, state.graph));
+}
+
+void AddMicroStep(LowerState& state, const std::vector<GraphMoments>& events) {
   StartMicroStep(state);
+  const ScheduleOptions& options = state.plan.options;
+  const bool coalesced = options.gradient_reduction == GradientReduction::kCoalesced;
+  const bool makes_partition = !HasResidentPartition(options) && state.boundary();
   bool in_backward = false;
   for (std::size_t g = 0; g < state.graph.graphs.size(); ++g) {
     const Subgraph& subgraph = state.graph.graphs[g];
     if (subgraph.direction == Direction::kBackward) {
-      if (!in_backward && state.plan.options.stage == 1 && state.boundary()) {
+      if (!in_backward && makes_partition && !coalesced) {
         AddGradientPartition(state);
       }
       in_backward = true;
@@ -186,13 +164,13 @@ void AddMicroStep(LowerState& state, const std::vector<GraphEvents>& events) {
     }
     AddGraphOps(state, g, events[g]);
     if (subgraph.direction == Direction::kBackward) {
-      AddEndBackward(state, g == LastOf(state.graph, Direction::kBackward));
+      AddEndOfGraph(state, g);
     }
     if (g == LastOf(state.graph, Direction::kForward)) {
       AddFreeHeld(state);
     }
   }
-  state.has_accumulated_partition = state.plan.options.stage != 1;
+  state.has_accumulated_partition = !ReducesOnce(options);
 }
 
 void MarkUsed(LowerState& state) {
@@ -242,10 +220,14 @@ void AddCarriedBuffers(LowerState& state) {
 
 }  // namespace
 
-LowerState::LowerState(const Plan& the_plan, const Graph& the_graph, const Profile* the_profile)
+LowerState::LowerState(const Plan& the_plan,
+                       const Graph& the_graph,
+                       const Profile* the_profile,
+                       const std::map<DType, std::vector<std::int64_t>>& kept)
     : plan(the_plan),
       graph(the_graph),
       profile(the_profile),
+      kept_capacities(kept),
       facts(AnalyseStep(graph)),
       groups(FlatGroups(graph)),
       group_of(graph.params.size()),
@@ -287,21 +269,65 @@ Work MemoryWork(MemoryPattern pattern,
   return work;
 }
 
+namespace {
+
+/// By dtype: elements of each reduce buffer.
+using Capacities = std::map<DType, std::vector<std::int64_t>>;
+
+Capacities CapacitiesOf(const LowerState& state) {
+  Capacities capacities;
+  for (const auto& [dtype, bucket] : state.buckets) {
+    for (const ReduceBuffer& buffer : bucket.buffers) {
+      capacities[dtype].push_back(buffer.capacity);
+    }
+  }
+  return capacities;
+}
+
+void AddSteps(LowerState& state, const Workspaces& workspaces) {
+  AddResidents(state, workspaces);
+  AddCarriedBuffers(state);
+  const auto events = FindMoments(state);
+  for (int step = 0; step < state.plan.options.gradient_accumulation_steps; ++step) {
+    state.micro_step = static_cast<std::uint16_t>(step);
+    AddMicroStep(state, events);
+  }
+  AddOptimizerStep(state);
+}
+
+/// What reduce buffers that outlive steps have grown to when nothing grows any more: a step begins
+/// with the buffer at which the one before ended, so that with an odd number of flushes a large
+/// gradient finds each of them in turn.
+Capacities GrownCapacities(const Plan& plan, const Graph& graph) {
+  Capacities grown;
+  std::map<DType, std::size_t> current;
+  for (int unchanged = 0; unchanged < 2;) {
+    LowerState state(plan, graph, nullptr, grown);
+    for (const auto& [dtype, index] : current) {
+      state.buckets[dtype].current = index;
+    }
+    AddSteps(state, {});
+    const Capacities after = CapacitiesOf(state);
+    unchanged = after == grown ? unchanged + 1 : 0;
+    grown = after;
+    for (const auto& [dtype, bucket] : state.buckets) {
+      current[dtype] = bucket.current;
+    }
+  }
+  return grown;
+}
+
+}  // namespace
+
 Schedule Lower(const Plan& plan,
                const Graph& graph,
                const Profile* profile,
                const Workspaces& workspaces) {
   const auto faults = FindPlanFaults(plan, graph);
   DCSIM_CHECK(faults.empty()) << faults.front();
-  LowerState state(plan, graph, profile);
-  AddResidents(state, workspaces);
-  AddCarriedBuffers(state);
-  const auto events = PlanEvents(state);
-  for (int step = 0; step < plan.options.gradient_accumulation_steps; ++step) {
-    state.micro_step = static_cast<std::uint16_t>(step);
-    AddMicroStep(state, events);
-  }
-  AddOptimizerStep(state);
+  const bool keeps = KeepsBuckets(plan, graph);
+  LowerState state(plan, graph, profile, keeps ? GrownCapacities(plan, graph) : Capacities());
+  AddSteps(state, workspaces);
   return std::move(state.builder).Build();
 }
 

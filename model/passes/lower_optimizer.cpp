@@ -88,7 +88,7 @@ void AddNorm(LowerState& state) {
   AddComputeWait(state, AddCollectiveTask(state, TaskKind::kReduceNorm, collective, {}));
 }
 
-/// Gradient partition -> float32; ZeRO-1's partition goes back then.
+/// Gradient partition -> float32; a partition of the step goes back then.
 BufferId AddCast(LowerState& state, std::size_t g) {
   FlatBuffers& flat = state.flat[g];
   const std::int64_t element_bytes = ElementBytes(state.groups[g].dtype);
@@ -99,7 +99,7 @@ BufferId AddCast(LowerState& state, std::size_t g) {
   draft.Allocate(gradient);
   draft.Read(flat.gradient_partition);
   draft.Write(gradient);
-  if (state.plan.options.stage == 1) {
+  if (!HasResidentPartition(state.plan.options)) {
     draft.Free(flat.gradient_partition);
   }
   state.builder.Add(draft);

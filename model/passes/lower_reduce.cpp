@@ -256,12 +256,23 @@ TakenGradient TakeGradient(LowerState& state, ParamId param, const Value& value)
   return {copy, false};
 }
 
+/// The bucket of a parameter's dtype, with its buffers.
+ReduceBucket& OpenBucket(LowerState& state, ParamId param) {
+  ReduceBucket& bucket = state.buckets[state.graph.dtype(param)];
+  bucket.dtype = state.graph.dtype(param);
+  if (bucket.buffers.empty()) {
+    AllocateBuffers(state, bucket);
+  }
+  return bucket;
+}
+
 }  // namespace
 
 void AddReduceGradient(LowerState& state, const GraphOutput& gradient) {
   const ParamId param = gradient.param;
   const Value& value = state.graph.value(gradient.value);
-  const bool keeps = state.plan.options.stage == 1 && !state.boundary();
+  const bool coalesced = state.plan.options.gradient_reduction == GradientReduction::kCoalesced;
+  const bool keeps = coalesced || (state.plan.options.stage == 1 && !state.boundary());
   BufferId& kept = state.accumulated[param.index()];
   if (!kept.is_none()) {
     Accumulate(state, param, state.buffer_of[value.storage.index()]);
@@ -271,11 +282,7 @@ void AddReduceGradient(LowerState& state, const GraphOutput& gradient) {
     kept = kept.is_none() ? TakeGradient(state, param, value).buffer : kept;
     return;
   }
-  ReduceBucket& bucket = state.buckets[state.graph.dtype(param)];
-  bucket.dtype = state.graph.dtype(param);
-  if (bucket.buffers.empty()) {
-    AllocateBuffers(state, bucket);
-  }
+  ReduceBucket& bucket = OpenBucket(state, param);
   const TakenGradient taken =
       kept.is_none() ? TakeGradient(state, param, value) : TakenGradient{kept, false};
   kept = BufferId::None();
@@ -287,7 +294,20 @@ void AddReduceGradient(LowerState& state, const GraphOutput& gradient) {
   }
 }
 
-void AddEndBackward(LowerState& state, bool last_of_micro_step) {
+void AddKeptGradients(LowerState& state) {
+  for (const FlatGroup& group : state.groups) {
+    for (const ParamId param : group.params) {
+      if (BufferId& kept = state.accumulated[param.index()]; !kept.is_none()) {
+        ReduceBucket& bucket = OpenBucket(state, param);
+        AddToBucket(state, param, kept);
+        bucket.retained_buffers.push_back(kept);
+        kept = BufferId::None();
+      }
+    }
+  }
+}
+
+void AddEndBackward(LowerState& state, bool releases_buckets) {
   TaskDraft draft = state.Draft(TaskKind::kEndBackward);
   for (auto& [dtype, bucket] : state.buckets) {
     Flush(state, bucket);
@@ -295,7 +315,7 @@ void AddEndBackward(LowerState& state, bool last_of_micro_step) {
   if (const TaskId last = state.builder.last(StreamRole::kReduce); !last.is_none()) {
     draft.waits.push_back(last);
   }
-  if (last_of_micro_step) {
+  if (releases_buckets) {
     for (auto& [dtype, bucket] : state.buckets) {
       for (const ReduceBuffer& buffer : bucket.buffers) {
         draft.Free(buffer.buffer);

@@ -27,7 +27,7 @@ FlatBuffers AddFlatBuffers(LowerState& state, const FlatGroup& group) {
   if (flat.partition == 0) {
     return flat;  // every parameter of the group is frozen
   }
-  if (state.plan.options.stage != 1) {
+  if (HasResidentPartition(state.plan.options)) {
     flat.gradient_partition =
         AddResident(state, BufferClass::kGradientPartition, Bytes(flat.partition * element_bytes));
   }
@@ -56,6 +56,19 @@ void AddPersistentParams(LowerState& state) {
   }
 }
 
+/// Reduce buffers that outlive steps, as large as they have grown.
+void AddBuckets(LowerState& state) {
+  for (const auto& [dtype, capacities] : state.kept_capacities) {
+    ReduceBucket& bucket = state.buckets[dtype];
+    bucket.dtype = dtype;
+    for (const std::int64_t capacity : capacities) {
+      const BufferId buffer =
+          AddResident(state, BufferClass::kReduceBucket, Bytes(capacity * ElementBytes(dtype)));
+      bucket.buffers.push_back({buffer, capacity, TaskId::None(), true});
+    }
+  }
+}
+
 /// Inputs and constants stay in place; a new micro-step's data is copied into them.
 void AddConstants(LowerState& state) {
   const auto add = [&state](ValueId value, BufferClass buffer_class) {
@@ -80,6 +93,7 @@ void AddResidents(LowerState& state, const Workspaces& workspaces) {
   for (const FlatGroup& group : state.groups) {
     state.flat.push_back(AddFlatBuffers(state, group));
   }
+  AddBuckets(state);
   AddPersistentParams(state);
   if (state.plan.options.gather_engine == Engine::kCopyEngine) {
     constexpr Bytes kOneFloat(4);  // what ranks reduce to meet

@@ -52,11 +52,16 @@ struct StorageHold {
 
 /// Everything that changes while one schedule is spelled out.
 struct LowerState {
-  LowerState(const Plan& the_plan, const Graph& the_graph, const Profile* the_profile);
+  /// `kept`: by dtype, elements of the reduce buffers that outlive steps.
+  LowerState(const Plan& the_plan,
+             const Graph& the_graph,
+             const Profile* the_profile,
+             const std::map<DType, std::vector<std::int64_t>>& kept);
 
   const Plan& plan;
   const Graph& graph;
   const Profile* profile;
+  std::map<DType, std::vector<std::int64_t>> kept_capacities;
   StepFacts facts;
   std::vector<FlatGroup> groups;
   std::vector<std::size_t> group_of;  // by param
@@ -81,7 +86,7 @@ struct LowerState {
   std::vector<BufferId> held_now;     // outputs that the caller holds from this micro-step
   std::vector<BufferId> held_before;  // from the one before it
   std::map<DType, ReduceBucket> buckets;
-  std::vector<BufferId> accumulated;       // ZeRO-1, by param: gradient kept over micro-steps
+  std::vector<BufferId> accumulated;       // by param: gradient kept over micro-steps
   bool has_accumulated_partition = false;  // ZeRO-2, 3: a micro-step has stored into it
 
   bool first_micro_step() const { return micro_step == 0; }
@@ -131,9 +136,10 @@ void AddRelease(LowerState& state, ParamId param);
 /// A gradient has been computed: keep it (ZeRO-1 before the boundary) or put it into the reduce
 /// bucket (lower_reduce.cpp).
 void AddReduceGradient(LowerState& state, const GraphOutput& gradient);
-/// Flush what is left, wait for it on the host; after the micro-step's last backward graph the
-/// buckets go back.
-void AddEndBackward(LowerState& state, bool last_of_micro_step);
+/// Puts the gradients that were kept into the bucket, parameters in the order of the flat tensors.
+void AddKeptGradients(LowerState& state);
+/// Flush what is left, wait for it on the host; the buckets may go back.
+void AddEndBackward(LowerState& state, bool releases_buckets);
 
 /// Gradient norm, AdamW on the partition, updated parameters to all ranks (lower_optimizer.cpp).
 void AddOptimizerStep(LowerState& state);

@@ -6,13 +6,16 @@
 #include "model/base/error.h"
 #include "model/base/text.h"
 #include "model/graph/step_facts.h"
+#include "model/passes/check_events.h"
+#include "model/passes/deepcompile/deepcompile_policy.h"
 #include "model/passes/plain_policy.h"
 #include "model/passes/sharding.h"
 
 namespace dcsim {
 namespace {
 
-constexpr std::array<std::string_view, 1> kPolicyNames = {"plain-1"};
+constexpr std::array<std::string_view, 3> kPolicyNames = {"plain-1", "deepcompile-0.19.6",
+                                                          "deepcompile-0.19.8"};
 
 /// What no plan can ask for, whatever made it; empty when the options agree.
 std::vector<std::string> FindOptionFaults(const ScheduleOptions& options) {
@@ -28,11 +31,37 @@ std::vector<std::string> FindOptionFaults(const ScheduleOptions& options) {
   return {};
 }
 
+void RejectOtherPolicyKeys(const PlanSpec& spec, bool plain) {
+  if (plain) {
+    throw Error("plan: gather_ahead and keep_gathered are for plain-1; " + spec.policy +
+                " decides both itself");
+  }
+  if (spec.options.gradient_reduction == GradientReduction::kCoalesced) {
+    throw Error(
+        "plan: gradient_reduction: DeepCompile's graphs reduce in each backward; coalesced "
+        "is for plain-1");
+  }
+  if (const std::string fault = FindPassFault(spec); !fault.empty()) {
+    throw Error("plan: " + fault);
+  }
+  if (spec.options.stage != 3 && spec.gather_times != GatherTimes::kDeepSpeed) {
+    throw Error("plan: gather_times is for stage 3; stage " + std::to_string(spec.options.stage) +
+                " gathers no parameter before its use");
+  }
+}
+
 void RejectContradictions(const PlanSpec& spec) {
   for (const std::string& fault : FindOptionFaults(spec.options)) {
     throw Error("plan: " + fault);
   }
   const bool keeps = spec.keep_gathered.all || !spec.keep_gathered.patterns.empty();
+  if (IsDeepCompile(spec.policy)) {
+    RejectOtherPolicyKeys(spec, keeps || spec.gather_ahead != 0);
+    return;
+  }
+  if (spec.passes || spec.gather_times != GatherTimes::kDeepSpeed) {
+    throw Error("plan: passes and gather_times are for DeepCompile's policies, not " + spec.policy);
+  }
   if (spec.options.stage != 3 && (keeps || spec.gather_ahead != 0)) {
     throw Error("plan: gather_ahead and keep_gathered are for stage 3; stage " +
                 std::to_string(spec.options.stage) + " gathers no parameter before its use");
@@ -133,13 +162,18 @@ std::span<const std::string_view> PolicyNames() {
   return kPolicyNames;
 }
 
-Plan Resolve(const PlanSpec& spec, const Graph& graph, int ranks) {
+Plan Resolve(const PlanSpec& spec, const Graph& graph, int ranks, const PolicyInputs& inputs) {
   if (std::find(kPolicyNames.begin(), kPolicyNames.end(), spec.policy) == kPolicyNames.end()) {
     throw Error("plan: policy: expected " + JoinAlternatives(kPolicyNames) + ", found '" +
                 spec.policy + "'" + DidYouMean(spec.policy, kPolicyNames));
   }
   RejectContradictions(spec);
-  return ResolvePlain(spec, graph, ranks);
+  return IsDeepCompile(spec.policy) ? ResolveDeepCompile(spec, graph, ranks, inputs)
+                                    : ResolvePlain(spec, graph, ranks);
+}
+
+bool UsesMeasurements(const PlanSpec& spec) {
+  return IsDeepCompile(spec.policy) && spec.options.stage == 3;
 }
 
 std::vector<std::string> FindPlanFaults(const Plan& plan, const Graph& graph) {
@@ -151,8 +185,11 @@ std::vector<std::string> FindPlanFaults(const Plan& plan, const Graph& graph) {
   }
   for (std::size_t g = 0; g < plan.graphs.size(); ++g) {
     CheckOrder(graph, g, plan.graphs[g].order, faults);
-    if (plan.options.stage != 3 && !plan.graphs[g].gathers.empty()) {
+    const bool plans_events = !plan.graphs[g].events.empty();
+    if (plan.options.stage != 3 && (plans_events || !plan.graphs[g].gathers.empty())) {
       faults.push_back("graph " + std::to_string(g) + ": gathers are for stage 3");
+    } else if (faults.empty() && plans_events) {
+      CheckEvents(graph, g, plan.graphs[g], faults);
     } else if (faults.empty() && plan.options.stage == 3) {
       CheckGathers(graph, plan.graphs[g], faults);
     }

@@ -39,6 +39,16 @@ constexpr bool CutByParameter(const ScheduleOptions& options) {
   return options.stage == 3 || options.reduce_collective == ReduceCollective::kReduceScatter;
 }
 
+/// Whether the gradient partition outlives steps; else it is made for each step (ZeRO-1).
+constexpr bool HasResidentPartition(const ScheduleOptions& options) {
+  return options.stage != 1 || options.buffer_lifetime == BufferLifetime::kPermanent;
+}
+
+/// Whether gradients are reduced once a step; else in each micro-step.
+constexpr bool ReducesOnce(const ScheduleOptions& options) {
+  return options.stage == 1 || options.gradient_reduction == GradientReduction::kCoalesced;
+}
+
 /// Elements that a parameter takes in the flat weights that every rank holds: its shard in ZeRO-3;
 /// else all of it, with the padding that its all-gather needs when it is cut into shards.
 std::int64_t WeightElements(const Graph& graph,

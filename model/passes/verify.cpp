@@ -5,6 +5,7 @@
 
 #include "model/base/error.h"
 #include "model/ir/task_label.h"
+#include "model/passes/sharding.h"
 
 namespace dcsim {
 namespace {
@@ -315,10 +316,10 @@ std::vector<bool> ParamsWithGradient(const Graph& graph) {
   return has;
 }
 
-/// ZeRO-1 reduces once a step, ZeRO-2 and 3 once a micro-step.
+/// ZeRO-1 reduces once a step, ZeRO-2 and 3 once a micro-step unless coalesced.
 void CheckReductions(VerifyState& state) {
   const ScheduleOptions& options = state.schedule.options();
-  const int expected = options.stage == 1 ? 1 : options.gradient_accumulation_steps;
+  const int expected = ReducesOnce(options) ? 1 : options.gradient_accumulation_steps;
   const auto reduced = CountCalls(state.schedule, state.graph, TaskKind::kReduce);
   const auto gathered = CountCalls(state.schedule, state.graph, TaskKind::kGatherUpdated);
   const auto has_gradient = ParamsWithGradient(state.graph);

@@ -133,6 +133,14 @@ PlanSpec SpecOf(std::uint64_t bits) {
     spec.gather_ahead = static_cast<std::int64_t>(take(4));
     spec.keep_gathered.all = take(4) == 0;
   }
+  options.buffer_lifetime = static_cast<BufferLifetime>(take(3));
+  if (take(3) == 1) {
+    spec.policy = take(2) == 0 ? "deepcompile-0.19.6" : "deepcompile-0.19.8";
+    spec.gather_ahead = 0;
+    spec.keep_gathered = {};
+  } else {
+    options.gradient_reduction = static_cast<GradientReduction>(take(2));
+  }
   return spec;
 }
 

@@ -257,7 +257,14 @@ PlanSpec RandomSpec(Dice& dice, const Graph& graph) {
     options.gradient_clipping = 1.0;
   }
   options.optimizer = static_cast<OptimizerKernels>(dice.Below(3));
+  options.buffer_lifetime = static_cast<BufferLifetime>(dice.Below(3));
+  options.gradient_reduction = static_cast<GradientReduction>(dice.Below(2));
   options.allocator = static_cast<AllocatorMode>(dice.Below(2));
+  if (dice.OneIn(3)) {
+    spec.policy = dice.OneIn(2) ? "deepcompile-0.19.6" : "deepcompile-0.19.8";
+    options.gradient_reduction = GradientReduction::kEachBackward;
+    return spec;
+  }
   if (options.stage == 3) {
     spec.gather_ahead = static_cast<std::int64_t>(dice.Below(4));
     spec.keep_gathered.all = dice.OneIn(8);
@@ -317,6 +324,7 @@ std::vector<GatherGroup> ScatterGathers(const Graph& graph,
 void Disturb(const Graph& graph, Plan& plan, Dice& dice) {
   for (GraphPlan& decisions : plan.graphs) {
     decisions.order = Shuffle(graph, decisions.order, dice);
+    decisions.events.clear();
     if (plan.options.stage == 3) {
       decisions.gathers = ScatterGathers(graph, decisions.order, dice);
     }

@@ -48,12 +48,15 @@ std::string PointerOfKey(const std::string& key) {
 Plan ResolveSpec(YamlDocument& document,
                  const std::vector<Override>& overrides,
                  const Graph& graph,
-                 int ranks) {
+                 int ranks,
+                 const std::function<PolicyInputs()>& measure) {
   for (const Override& each : overrides) {
     document.Set(PointerOfKey(each.key), ParseYamlScalar(each.value),
                  "--set " + each.key + "=" + each.value);
   }
-  return Resolve(ReadPlanSpec(document.json(), document.locator()), graph, ranks);
+  const PlanSpec spec = ReadPlanSpec(document.json(), document.locator());
+  const bool measures = measure && UsesMeasurements(spec);
+  return Resolve(spec, graph, ranks, measures ? measure() : PolicyInputs());
 }
 
 Plan TakePlan(const YamlDocument& document,
@@ -143,12 +146,13 @@ Override ParseOverride(const std::string& text) {
 Plan LoadPlan(const std::string& path,
               const std::vector<Override>& overrides,
               const Graph& graph,
-              int ranks) {
+              int ranks,
+              const std::function<PolicyInputs()>& measure) {
   YamlDocument document = LoadYaml(path, "plan file");
   const Json& json = document.json();
   const bool is_plan = json.is_object() && json.contains("format") && json["format"] == "dc-plan/1";
   return is_plan ? TakePlan(document, overrides, graph, ranks, path)
-                 : ResolveSpec(document, overrides, graph, ranks);
+                 : ResolveSpec(document, overrides, graph, ranks, measure);
 }
 
 }  // namespace dcsim

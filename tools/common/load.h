@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "model/ir/plan.h"
 #include "model/ir/profile.h"
 #include "tools/common/yaml_document.h"
+#include "model/passes/policy_inputs.h"
 
 namespace dcsim {
 
@@ -44,10 +46,12 @@ struct Override {
 Override ParseOverride(const std::string& text);
 
 /// Reads a plan file, YAML or JSON: a dc-plan-spec/1, which is resolved for the graph and ranks, or
-/// a dc-plan/1, whose ranks must be these. Overrides change fields of a spec.
+/// a dc-plan/1, whose ranks must be these. Overrides change fields of a spec. `measure` is asked
+/// for a spec whose policy goes by measurements; without it, nothing is known about the machine.
 Plan LoadPlan(const std::string& path,
               const std::vector<Override>& overrides,
               const Graph& graph,
-              int ranks);
+              int ranks,
+              const std::function<PolicyInputs()>& measure = {});
 
 }  // namespace dcsim

@@ -2,6 +2,7 @@
 
 #include "model/base/error.h"
 #include "model/passes/verify.h"
+#include "sim/analysis/policy_measurements.h"
 
 namespace dcsim {
 namespace {
@@ -39,8 +40,10 @@ LoadedStep LoadStep(const StepOptions& options) {
   Workload workload = LoadWorkload(options.workload);
   Cluster cluster = LoadCluster(options.cluster);
   std::optional<Profile> profile = FindProfile(workload, cluster.gpu.name);
-  Plan plan = LoadPlan(options.plan, overrides, workload.graph, RanksFor(options, cluster));
   const PredictionInputs inputs{workload.graph, profile ? &*profile : nullptr, cluster};
+  const int ranks = RanksFor(options, cluster);
+  Plan plan = LoadPlan(options.plan, overrides, workload.graph, ranks,
+                       [&] { return MeasureForPolicy(inputs, ranks); });
   Schedule schedule = LowerFor(plan, inputs);
   RequireCorrect(schedule, workload.graph);
   return {std::move(workload), std::move(cluster), std::move(profile), std::move(plan),

@@ -104,6 +104,25 @@ std::vector<OptionRow> Options() {
       {"BucketOfOneElement", {1, 2, 3}, [](PlanSpec& spec) { spec.options.reduce_bucket = 1; }},
       // A norm that no gradient reaches: the factor is 1.
       {"ClippingFarAway", {1, 2, 3}, [](PlanSpec& spec) { spec.options.gradient_clipping = 1e6; }},
+      {"DeepCompile0196", {1, 2, 3}, [](PlanSpec& spec) { spec.policy = "deepcompile-0.19.6"; }},
+      {"DeepCompile0198",
+       {1, 2, 3},
+       [](PlanSpec& spec) {
+         spec.policy = "deepcompile-0.19.8";
+         spec.options.release = ReleaseMode::kRecordStream;
+       }},
+      {"PermanentBuffers",
+       {1, 2, 3},
+       [](PlanSpec& spec) { spec.options.buffer_lifetime = BufferLifetime::kPermanent; }},
+      {"PermanentBuffersGrown",
+       {1, 2, 3},
+       [](PlanSpec& spec) {
+         spec.options.buffer_lifetime = BufferLifetime::kPermanent;
+         spec.options.reduce_bucket = 2000;
+       }},
+      {"BuffersOfPr8036",
+       {1, 2, 3},
+       [](PlanSpec& spec) { spec.options.buffer_lifetime = BufferLifetime::kPr8036; }},
       {"ExpandableSegments",
        {1, 3},
        [](PlanSpec& spec) { spec.options.allocator = AllocatorMode::kExpandableSegments; }},
@@ -190,6 +209,21 @@ TEST(StagesTest, AllStagesComputeTheSameInOneMicroStep) {
   }
   ExpectSameBits(graph, trained[1], trained[0]);
   ExpectSameBits(graph, trained[2], trained[0]);
+}
+
+// Coalesced, all stages add whole gradients over the micro-steps and reduce the sum, as ZeRO-1
+// does.
+TEST(StagesTest, CoalescedReductionComputesWhatZero1Does) {
+  const Graph graph = WorkloadGraph("tiny-llama");
+  const auto expected = TrainOnHost({graph, PlainSpec(1), kRanks}, kSteps);
+  for (const int stage : {1, 2, 3}) {
+    for (const std::int64_t bucket : {40'000, 2000}) {
+      PlanSpec spec = PlainSpec(stage);
+      spec.options.gradient_reduction = GradientReduction::kCoalesced;
+      spec.options.reduce_bucket = bucket;
+      ExpectSameBits(graph, TrainOnHost({graph, spec, kRanks}, kSteps), expected);
+    }
+  }
 }
 
 TEST(StagesTest, OtherSeedsTrainOtherWeights) {

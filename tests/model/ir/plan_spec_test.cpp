@@ -23,6 +23,8 @@ PlanSpec UnusualSpec() {
   spec.options.double_buffer = false;
   spec.options.reduce_collective = ReduceCollective::kReduceScatter;
   spec.options.flush_collectives = FlushCollectives::kOnePerBucket;
+  spec.options.buffer_lifetime = BufferLifetime::kPermanent;
+  spec.options.gradient_reduction = GradientReduction::kCoalesced;
   spec.options.communicators = 2;
   spec.options.gather_engine = Engine::kCopyEngine;
   spec.options.synchronize = {true, false, true, true};
@@ -32,6 +34,8 @@ PlanSpec UnusualSpec() {
   spec.options.allocator = AllocatorMode::kExpandableSegments;
   spec.gather_ahead = 1'000'000;
   spec.keep_gathered.patterns = {"*.norm.weight", "lm_head.*"};
+  spec.passes = {"zero3_compile", "prefetch"};
+  spec.gather_times = GatherTimes::kAsMeasured;
   return spec;
 }
 
@@ -44,6 +48,8 @@ TEST(PlanSpecTest, MissingKeysHaveTheDocumentedDefaults) {
   expected.options.double_buffer = true;
   expected.options.reduce_collective = ReduceCollective::kAllReduce;
   expected.options.flush_collectives = FlushCollectives::kPerParameter;
+  expected.options.buffer_lifetime = BufferLifetime::kStep;
+  expected.options.gradient_reduction = GradientReduction::kEachBackward;
   expected.options.communicators = 1;
   expected.options.gather_engine = Engine::kNccl;
   expected.options.synchronize = {false, false, false, false};
@@ -53,6 +59,8 @@ TEST(PlanSpecTest, MissingKeysHaveTheDocumentedDefaults) {
   expected.options.allocator = AllocatorMode::kDefault;
   expected.gather_ahead = 0;
   expected.keep_gathered = {};
+  expected.passes = std::nullopt;
+  expected.gather_times = GatherTimes::kDeepSpeed;
   EXPECT_EQ(Read(Json::parse(kSmallest)), expected);
 }
 
@@ -62,16 +70,29 @@ TEST(PlanSpecTest, PrintedSpecIsReadBack) {
 }
 
 TEST(PlanSpecTest, PrintHasEveryKeyInTheDocumentedOrder) {
-  EXPECT_EQ(
-      PrintPlanSpec(UnusualSpec()).dump(),
-      R"({"format":"dc-plan-spec/1","policy":"plain-2","stage":1,)"
-      R"("gradient_accumulation_steps":65535,"reduce_bucket":"123456789 elements",)"
-      R"("double_buffer":false,"reduce_collective":"reduce_scatter",)"
-      R"("flush_collectives":"one_per_bucket","communicators":2,"gather_engine":"copy_engine",)"
-      R"("sync_before_allgather":true,"sync_after_allgather":false,"sync_before_reduce":true,)"
-      R"("sync_after_reduce":true,"release":"record_stream",)"
-      R"("gradient_clipping":0.1,"optimizer":"for_loop","allocator":"expandable_segments",)"
-      R"("gather_ahead":1000000,"keep_gathered":["*.norm.weight","lm_head.*"]})");
+  EXPECT_EQ(PrintPlanSpec(UnusualSpec()).dump(),
+            R"({"format":"dc-plan-spec/1","policy":"plain-2","stage":1,)"
+            R"("gradient_accumulation_steps":65535,"reduce_bucket":"123456789 elements",)"
+            R"("double_buffer":false,"reduce_collective":"reduce_scatter",)"
+            R"("flush_collectives":"one_per_bucket","buffer_lifetime":"permanent",)"
+            R"("gradient_reduction":"coalesced","communicators":2,"gather_engine":"copy_engine",)"
+            R"("sync_before_allgather":true,"sync_after_allgather":false,"sync_before_reduce":true,)"
+            R"("sync_after_reduce":true,"release":"record_stream",)"
+            R"("gradient_clipping":0.1,"optimizer":"for_loop","allocator":"expandable_segments",)"
+            R"("gather_ahead":1000000,"keep_gathered":["*.norm.weight","lm_head.*"],)"
+            R"("passes":["zero3_compile","prefetch"],"gather_times":"as_measured"})");
+}
+
+// What DeepSpeed does where nothing else is asked for.
+TEST(PlanSpecTest, DeepCompilePoliciesHaveDefaultsOfTheirOwn) {
+  Json document = Json::parse(kSmallest);
+  document["policy"] = "deepcompile-0.19.8";
+  EXPECT_EQ(Read(document).options.release, ReleaseMode::kRecordStream);
+  EXPECT_EQ(Read(document).options.buffer_lifetime, BufferLifetime::kPr8036);
+  document["release"] = "event_ordered";
+  document["buffer_lifetime"] = "step";
+  EXPECT_EQ(Read(document).options.release, ReleaseMode::kEventOrdered);
+  EXPECT_EQ(Read(document).options.buffer_lifetime, BufferLifetime::kStep);
 }
 
 struct Choice {
@@ -117,6 +138,19 @@ INSTANTIATE_TEST_SUITE_P(
                [](PlanSpec& s) { s.options.optimizer = OptimizerKernels::kForeach; }},
         Choice{"Expandable", "allocator", R"("expandable_segments")",
                [](PlanSpec& s) { s.options.allocator = AllocatorMode::kExpandableSegments; }},
+        Choice{"Permanent", "buffer_lifetime", R"("permanent")",
+               [](PlanSpec& s) { s.options.buffer_lifetime = BufferLifetime::kPermanent; }},
+        Choice{"Pr8036", "buffer_lifetime", R"("pr_8036")",
+               [](PlanSpec& s) { s.options.buffer_lifetime = BufferLifetime::kPr8036; }},
+        Choice{"Coalesced", "gradient_reduction", R"("coalesced")",
+               [](PlanSpec& s) { s.options.gradient_reduction = GradientReduction::kCoalesced; }},
+        Choice{"DefaultPasses", "passes", R"("default")", [](PlanSpec&) {}},
+        Choice{"NoPasses", "passes", "[]",
+               [](PlanSpec& s) { s.passes = std::vector<std::string>(); }},
+        Choice{"Passes", "passes", R"(["zero3_compile"])",
+               [](PlanSpec& s) { s.passes = {"zero3_compile"}; }},
+        Choice{"AsMeasured", "gather_times", R"("as_measured")",
+               [](PlanSpec& s) { s.gather_times = GatherTimes::kAsMeasured; }},
         Choice{"GatherAhead", "gather_ahead", "8", [](PlanSpec& s) { s.gather_ahead = 8; }},
         Choice{"KeepAll", "keep_gathered", R"("all")",
                [](PlanSpec& s) { s.keep_gathered.all = true; }},

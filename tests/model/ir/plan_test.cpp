@@ -73,6 +73,40 @@ TEST(PlanTest, PersistentParametersAreSortedAndUnique) {
   EXPECT_EQ(Read(document).persistent, (std::vector<ParamId>{ParamId(0), ParamId(1)}));
 }
 
+/// The forward's gathers as events, in an order that positions alone do not give.
+Plan PlanWithEvents() {
+  Plan plan = UnusualPlan();
+  plan.graphs[0].gathers.clear();
+  plan.graphs[0].events = {{GraphEventKind::kGather, 0, {ParamId(1), ParamId(0)}},
+                           {GraphEventKind::kWait, 0, {ParamId(1)}},
+                           {GraphEventKind::kRelease, 2, {ParamId(1)}}};
+  plan.graphs[1].events = {{GraphEventKind::kReduce, 1, {ParamId(0)}}};
+  return plan;
+}
+
+TEST(PlanTest, EventsStandByPositionKindAndName) {
+  const Json document = PrintPlan(PlanWithEvents(), TwoBranches());
+  EXPECT_EQ(document["graphs"][0]["events"].dump(),
+            R"([{"position":0,"kind":"gather","params":["second","first"]},)"
+            R"({"position":0,"kind":"wait","params":["second"]},)"
+            R"({"position":2,"kind":"release","params":["second"]}])");
+  EXPECT_EQ(Read(document), PlanWithEvents());
+}
+
+TEST(PlanTest, FaultyEventsAreReported) {
+  Json document = PrintPlan(PlanWithEvents(), TwoBranches());
+  document["graphs"][0]["events"][0]["kind"] = "gater";
+  document["graphs"][0]["events"][1]["position"] = -1;
+  document["graphs"][0]["events"][2].erase("kind");
+  document["graphs"][1]["events"] = 5;
+  EXPECT_EQ(ErrorText([&] { Read(document); }),
+            "p: /graphs/0/events/0/kind: expected gather, wait, release or reduce, found 'gater', "
+            "did you mean 'gather'?\n"
+            "p: /graphs/0/events/1/position: expected 0 or more\n"
+            "p: /graphs/0/events/2: key 'kind' is missing\n"
+            "p: /graphs/1/events: expected a list, found 5");
+}
+
 struct Break {
   const char* name;
   void (*change)(Json& document);

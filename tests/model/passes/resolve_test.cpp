@@ -11,14 +11,20 @@ namespace dcsim {
 namespace {
 
 TEST(ResolveTest, KnowsItsPolicies) {
-  EXPECT_THAT(PolicyNames(), testing::ElementsAre("plain-1"));
+  EXPECT_THAT(PolicyNames(),
+              testing::ElementsAre("plain-1", "deepcompile-0.19.6", "deepcompile-0.19.8"));
 }
 
 TEST(ResolveTest, UnknownPolicyGetsTheNearestOne) {
   PlanSpec spec;
   spec.policy = "plain1";
-  EXPECT_EQ(ErrorText([&] { Resolve(spec, TwoLayers(), 2); }),
-            "plan: policy: expected plain-1, found 'plain1', did you mean 'plain-1'?");
+  EXPECT_EQ(
+      ErrorText([&] { Resolve(spec, TwoLayers(), 2); }),
+      "plan: policy: expected plain-1, deepcompile-0.19.6 or deepcompile-0.19.8, found 'plain1', "
+      "did you mean 'plain-1'?");
+  spec.policy = "deepcompile-0.18.6";
+  EXPECT_THAT(ErrorText([&] { Resolve(spec, TwoLayers(), 2); }),
+              testing::EndsWith("did you mean 'deepcompile-0.19.6'?"));
 }
 
 TEST(ResolveTest, SameQuestionGetsTheSamePlan) {
@@ -86,6 +92,74 @@ INSTANTIATE_TEST_SUITE_P(
                     Contradiction{"KeepAll", [](PlanSpec& s) { s.keep_gathered.all = true; }},
                     Contradiction{"KeepSome",
                                   [](PlanSpec& s) { s.keep_gathered.patterns = {"w1"}; }}),
+    RowName());
+
+// What only one kind of policy understands.
+
+struct Misuse {
+  const char* name;
+  void (*change)(PlanSpec& spec);
+  const char* message;
+};
+
+class MisuseTest : public testing::TestWithParam<Misuse> {};
+
+TEST_P(MisuseTest, IsAnErrorWithItsReason) {
+  PlanSpec spec;
+  spec.policy = "deepcompile-0.19.8";
+  GetParam().change(spec);
+  EXPECT_EQ(ErrorText([&] { Resolve(spec, TwoLayers(), 2); }), GetParam().message);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Policies,
+    MisuseTest,
+    testing::Values(
+        Misuse{"PlainKeys", [](PlanSpec& s) { s.gather_ahead = 1; },
+               "plan: gather_ahead and keep_gathered are for plain-1; deepcompile-0.19.8 decides "
+               "both itself"},
+        Misuse{"PassesOfPlain",
+               [](PlanSpec& s) {
+                 s.policy = "plain-1";
+                 s.passes = {"zero3_compile"};
+               },
+               "plan: passes and gather_times are for DeepCompile's policies, not plain-1"},
+        Misuse{"UnknownPass",
+               [](PlanSpec& s) {
+                 s.passes = {"zero3_compile", "prefech"};
+               },
+               "plan: passes: expected zero1_compile, zero2_compile, zero3_compile, prefetch or "
+               "selective_gather, found 'prefech', did you mean 'prefetch'?"},
+        Misuse{"PassOfAnotherStage",
+               [](PlanSpec& s) {
+                 s.options.stage = 1;
+                 s.passes = {"zero3_compile"};
+               },
+               "plan: passes: zero3_compile conflicts with stage 1, whose pass is zero1_compile"},
+        Misuse{"PrefetchBelowStage3",
+               [](PlanSpec& s) {
+                 s.options.stage = 2;
+                 s.passes = {"zero2_compile", "prefetch"};
+               },
+               "plan: passes: prefetch requires zero3_compile, and so stage 3"},
+        Misuse{"PrefetchAlone", [](PlanSpec& s) { s.passes = {"prefetch"}; },
+               "plan: passes: zero3_compile is missing; the others require what it inserts"},
+        Misuse{"OtherOrder",
+               [](PlanSpec& s) {
+                 s.passes = {"prefetch", "zero3_compile"};
+               },
+               "plan: passes: expected each once, in the order zero3_compile, prefetch, "
+               "selective_gather"},
+        Misuse{"GatherTimesBelowStage3",
+               [](PlanSpec& s) {
+                 s.options.stage = 1;
+                 s.gather_times = GatherTimes::kAsMeasured;
+               },
+               "plan: gather_times is for stage 3; stage 1 gathers no parameter before its use"},
+        Misuse{"Coalesced",
+               [](PlanSpec& s) { s.options.gradient_reduction = GradientReduction::kCoalesced; },
+               "plan: gradient_reduction: DeepCompile's graphs reduce in each backward; coalesced "
+               "is for plain-1"}),
     RowName());
 
 /// TwoLayers resolved for ZeRO-3: forward ops 0 to 2 (mm, mm, sum), gathers of w1 at 0 and w2 at 1;
@@ -179,6 +253,96 @@ INSTANTIATE_TEST_SUITE_P(
               {"gather positions must ascend and stay within the graph, found 5"}},
         Break{"BelowStage3",
               [](Plan& p) { p.options.stage = 2; },
+              {"graph 0: gathers are for stage 3", "graph 1: gathers are for stage 3"}}),
+    RowName());
+
+/// The same decisions as events. Forward: gather and wait of w1, then of w2, each released behind
+/// its op. Backward: w2 around op 2 of 4, gradients of w2 (op 1) and w1 (op 3) reduced.
+Plan EventPlan() {
+  Plan plan = ValidPlan();
+  const std::vector<ParamId> w1 = {ParamId(0)};
+  const std::vector<ParamId> w2 = {ParamId(1)};
+  using Kind = GraphEventKind;
+  plan.graphs[0].gathers.clear();
+  plan.graphs[0].events = {{Kind::kGather, 0, w1}, {Kind::kWait, 0, w1}, {Kind::kRelease, 1, w1},
+                           {Kind::kGather, 1, w2}, {Kind::kWait, 1, w2}, {Kind::kRelease, 2, w2}};
+  plan.graphs[1].gathers.clear();
+  plan.graphs[1].events = {{Kind::kReduce, 2, w2},
+                           {Kind::kGather, 2, w2},
+                           {Kind::kWait, 2, w2},
+                           {Kind::kRelease, 3, w2},
+                           {Kind::kReduce, 4, w1}};
+  return plan;
+}
+
+TEST(FindPlanFaultsTest, EventsHaveNone) {
+  EXPECT_THAT(FindPlanFaults(EventPlan(), TwoLayers()), testing::IsEmpty());
+}
+
+class EventFaultsTest : public testing::TestWithParam<Break> {};
+
+TEST_P(EventFaultsTest, AreFound) {
+  Plan plan = EventPlan();
+  GetParam().change(plan);
+  EXPECT_EQ(FindPlanFaults(plan, TwoLayers()), GetParam().faults);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Events,
+    EventFaultsTest,
+    testing::Values(
+        Break{"GathersToo",
+              [](Plan& p) {
+                p.graphs[0].gathers = {{0, {}}};
+              },
+              {"graph 0 has gathers and events; expected one of both"}},
+        Break{"GatherMissing",
+              [](Plan& p) { p.graphs[0].events.erase(p.graphs[0].events.begin()); },
+              {"no gather of w1, which the graph uses", "wait for w1 before its gather"}},
+        Break{"WaitMissing",
+              [](Plan& p) { p.graphs[0].events.erase(p.graphs[0].events.begin() + 1); },
+              {"no wait for w1, which the graph uses"}},
+        Break{"WaitBeforeGather",
+              [](Plan& p) { std::swap(p.graphs[0].events[0], p.graphs[0].events[1]); },
+              {"wait for w1 before its gather"}},
+        Break{"GatherLate",
+              [](Plan& p) {
+                p.graphs[0].events[3].position = 2;
+                p.graphs[0].events[4].position = 2;
+              },
+              {"gather of w2 after its first use", "wait for w2 after its first use"}},
+        Break{"ReleaseMissing",
+              [](Plan& p) { p.graphs[0].events.pop_back(); },
+              {"no release of w2, which the graph uses"}},
+        Break{"ReleaseEarly",
+              [](Plan& p) { p.graphs[0].events.back().position = 1; },
+              {"release of w2 before its last use"}},
+        Break{"ReleaseTwice",
+              [](Plan& p) { p.graphs[0].events.push_back(p.graphs[0].events.back()); },
+              {"a second release of w2 in one graph"}},
+        Break{"Unused",
+              [](Plan& p) {
+                p.graphs[1].events.insert(p.graphs[1].events.begin(),
+                                          {GraphEventKind::kGather, 0, {ParamId(0)}});
+              },
+              {"gather of w1, which the graph does not use"}},
+        Break{"ReductionMissing",
+              [](Plan& p) { p.graphs[1].events.pop_back(); },
+              {"no reduction of w1, whose gradient the graph makes"}},
+        Break{"ReductionEarly",
+              [](Plan& p) { p.graphs[1].events[0].position = 1; },
+              {"reduction of w2 before its gradient is made"}},
+        Break{"ReductionInForward",
+              [](Plan& p) {
+                p.graphs[0].events.push_back({GraphEventKind::kReduce, 3, {ParamId(0)}});
+              },
+              {"reduction of w1, whose gradient the graph does not make"}},
+        Break{"Descending",
+              [](Plan& p) { p.graphs[0].events[2].position = 2; },
+              {"event positions must ascend and stay within the graph, found 1",
+               "event positions must ascend and stay within the graph, found 1"}},
+        Break{"BelowStage3",
+              [](Plan& p) { p.options.stage = 1; },
               {"graph 0: gathers are for stage 3", "graph 1: gathers are for stage 3"}}),
     RowName());
 

@@ -1,0 +1,144 @@
+#include "model/passes/check_events.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "model/graph/step_facts.h"
+
+namespace dcsim {
+namespace {
+
+constexpr std::array<std::string_view, 4> kNames = {"gather of ", "wait for ", "release of ",
+                                                    "reduction of "};
+
+/// Where each kind of event stands for one parameter, if it does.
+using Places = std::array<std::optional<std::size_t>, kNames.size()>;
+
+std::size_t IndexOf(GraphEventKind kind) {
+  return static_cast<std::size_t>(kind);
+}
+
+/// By parameter: its events. Reports events that are out of place in the list or stand twice.
+std::vector<Places> CollectPlaces(const Graph& graph,
+                                  const GraphPlan& decisions,
+                                  std::vector<std::string>& faults) {
+  std::vector<Places> places(graph.params.size());
+  std::size_t before = 0;
+  for (const GraphEvent& event : decisions.events) {
+    if (event.position < before || event.position > decisions.order.size()) {
+      faults.push_back("event positions must ascend and stay within the graph, found " +
+                       std::to_string(event.position));
+    }
+    before = std::max(before, event.position);
+    for (const ParamId id : event.params) {
+      auto& place = places[id.index()][IndexOf(event.kind)];
+      if (place) {
+        faults.push_back("a second " + std::string(kNames[IndexOf(event.kind)]) +
+                         graph.param(id).name + " in one graph");
+      }
+      place = event.position;
+    }
+  }
+  return places;
+}
+
+/// Gather, wait and release of a parameter against its uses. A wait behind its gather and a release
+/// behind its wait are a matter of the list, not of positions alone: CheckSequence.
+void CheckUses(const std::string& name,
+               const UseSpan& span,
+               const Places& places,
+               std::vector<std::string>& faults) {
+  for (const GraphEventKind kind :
+       {GraphEventKind::kGather, GraphEventKind::kWait, GraphEventKind::kRelease}) {
+    const auto& place = places[IndexOf(kind)];
+    const std::string what = std::string(kNames[IndexOf(kind)]) + name;
+    if (span.used && !place) {
+      faults.push_back("no " + what + ", which the graph uses");
+    } else if (!span.used && place) {
+      faults.push_back(what + ", which the graph does not use");
+    } else if (place && kind == GraphEventKind::kRelease && *place <= span.last) {
+      faults.push_back(what + " before its last use");
+    } else if (place && kind != GraphEventKind::kRelease && *place > span.first) {
+      faults.push_back(what + " after its first use");
+    }
+  }
+}
+
+/// Each gather before its wait in the list.
+void CheckSequence(const Graph& graph,
+                   const GraphPlan& decisions,
+                   std::vector<std::string>& faults) {
+  std::vector<bool> gathered(graph.params.size());
+  for (const GraphEvent& event : decisions.events) {
+    for (const ParamId id : event.params) {
+      if (event.kind == GraphEventKind::kGather) {
+        gathered[id.index()] = true;
+      } else if (event.kind == GraphEventKind::kWait && !gathered[id.index()]) {
+        faults.push_back("wait for " + graph.param(id).name + " before its gather");
+      }
+    }
+  }
+}
+
+/// By value: the position behind the op that makes it in this order, 0 where none does.
+std::vector<std::size_t> FindMadeBefore(const Graph& graph, const GraphPlan& decisions) {
+  std::vector<std::size_t> made(graph.values.size());
+  for (std::size_t i = 0; i < decisions.order.size(); ++i) {
+    for (const ValueId output : graph.op(decisions.order[i]).outputs) {
+      if (!output.is_none()) {
+        made[output.index()] = i + 1;
+      }
+    }
+  }
+  return made;
+}
+
+/// `made`: the position from which the gradient is there, nothing where the graph makes none.
+void CheckReduction(const std::string& name,
+                    std::optional<std::size_t> made,
+                    std::optional<std::size_t> place,
+                    std::vector<std::string>& faults) {
+  if (!made && place) {
+    faults.push_back("reduction of " + name + ", whose gradient the graph does not make");
+  } else if (made && !place) {
+    faults.push_back("no reduction of " + name + ", whose gradient the graph makes");
+  } else if (made && *place < *made) {
+    faults.push_back("reduction of " + name + " before its gradient is made");
+  }
+}
+
+}  // namespace
+
+const GraphOutput* FindGradient(const Subgraph& subgraph, ParamId param) {
+  for (const GraphOutput& output : subgraph.outputs) {
+    if (output.kind == GraphOutputKind::kGradient && output.param == param) {
+      return &output;
+    }
+  }
+  return nullptr;
+}
+
+void CheckEvents(const Graph& graph,
+                 std::size_t g,
+                 const GraphPlan& decisions,
+                 std::vector<std::string>& faults) {
+  if (!decisions.gathers.empty()) {
+    faults.push_back("graph " + std::to_string(g) +
+                     " has gathers and events; expected one of both");
+  }
+  const auto places = CollectPlaces(graph, decisions, faults);
+  const auto uses = FindUses(graph, decisions.order);
+  const auto made = FindMadeBefore(graph, decisions);
+  for (std::size_t i = 0; i < graph.params.size(); ++i) {
+    const std::string& name = graph.params[i].name;
+    CheckUses(name, uses[graph.storage_of(graph.params[i].value).index()], places[i], faults);
+    const GraphOutput* gradient = FindGradient(graph.graphs[g], ParamId(i));
+    CheckReduction(
+        name, gradient == nullptr ? std::nullopt : std::optional(made[gradient->value.index()]),
+        places[i][IndexOf(GraphEventKind::kReduce)], faults);
+  }
+  CheckSequence(graph, decisions, faults);
+}
+
+}  // namespace dcsim

@@ -1,0 +1,277 @@
+#include "model/passes/deepcompile/deepcompile_policy.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "model/base/text.h"
+#include "model/passes/deepcompile/gather_scheduler.h"
+#include "model/passes/deepcompile/memory_profile.h"
+#include "model/passes/deepcompile/plan_steps.h"
+#include "model/passes/deepcompile/selective_gather.h"
+#include "model/passes/sharding.h"
+
+namespace dcsim {
+namespace {
+
+constexpr std::array<std::string_view, 2> kPolicies = {"deepcompile-0.19.6", "deepcompile-0.19.8"};
+constexpr std::array<std::string_view, 5> kPasses = {
+    "zero1_compile", "zero2_compile", "zero3_compile", "prefetch", "selective_gather"};
+constexpr double kSchedulerMargin = 0.1;  // SCHEDULER_MEMORY_MARGIN
+
+DeepSpeedVersion VersionOf(const std::string& policy) {
+  return policy == kPolicies[0] ? DeepSpeedVersion::k0_19_6 : DeepSpeedVersion::k0_19_8;
+}
+
+bool Runs(const PlanSpec& spec, std::string_view pass) {
+  return !spec.passes ||
+         std::find(spec.passes->begin(), spec.passes->end(), pass) != spec.passes->end();
+}
+
+/// The stage's own pass: "zero3_compile".
+std::string StagePass(int stage) {
+  return "zero" + std::to_string(stage) + "_compile";
+}
+
+/// DeepSpeed's profiler times calls that look alike once: all get the time of the first.
+std::vector<Duration> ShareTimes(const Graph& graph, const std::vector<Duration>& measured) {
+  std::map<std::string, Duration> first;
+  std::vector<Duration> times;
+  const auto describe = [&](ValueId id) {
+    std::string text = "|";
+    if (!id.is_none()) {
+      text += std::to_string(static_cast<int>(graph.value(id).dtype));
+      for (const std::int64_t length : graph.value(id).shape) {
+        text += "," + std::to_string(length);
+      }
+    }
+    return text;
+  };
+  for (std::size_t i = 0; i < measured.size(); ++i) {
+    std::string key = std::to_string(graph.ops[i].schema);
+    for (const ValueId value : graph.ops[i].inputs) {
+      key += describe(value);
+    }
+    for (const ValueId value : graph.ops[i].outputs) {
+      key += describe(value);
+    }
+    times.push_back(first.emplace(key, measured[i]).first->second);
+  }
+  return times;
+}
+
+/// Runs the passes of ZeRO-3 over all graphs of a step.
+class Zero3Passes {
+ public:
+  Zero3Passes(const PlanSpec& spec, const Graph& graph, int ranks, const PolicyInputs& inputs)
+      : spec_(spec),
+        graph_(graph),
+        ranks_(ranks),
+        inputs_(inputs),
+        version_(VersionOf(spec.policy)),
+        memory_(graph, inputs, ranks),
+        predictor_(Points(inputs)) {
+    times_.ops = ShareTimes(graph, inputs.op_times);
+    for (std::size_t i = 0; inputs.complete() && i < graph.params.size(); ++i) {
+      times_.gathers.push_back(TimeOfGather(ParamId(i)));
+    }
+  }
+
+  Plan Run() {
+    Plan plan;
+    plan.policy = spec_.policy;
+    plan.ranks = ranks_;
+    plan.options = spec_.options;
+    for (std::size_t g = 0; g < graph_.graphs.size(); ++g) {
+      const PassGraph nodes = BuildPassGraph(graph_, g, ranks_, times_);
+      const auto steps = ScheduleGraph(g, nodes);
+      for (const Bytes peak : memory_.Peaks(g, nodes, steps)) {
+        highest_peak_ = std::max(highest_peak_, peak);
+      }
+      AddCandidates(nodes);
+      plan.graphs.push_back(PlanSteps(graph_, nodes, steps));
+    }
+    if (Runs(spec_, "selective_gather") && inputs_.complete()) {
+      plan.persistent = Keep();
+    }
+    return plan;
+  }
+
+ private:
+  static std::vector<GatherPredictor::Point> Points(const PolicyInputs& inputs) {
+    std::vector<GatherPredictor::Point> points;
+    for (const auto& [bytes, time] : inputs.gather_times) {
+      points.push_back({static_cast<double>(bytes.count()), time.seconds()});
+    }
+    return points;
+  }
+
+  Duration TimeOfGather(ParamId id) const {
+    if (spec_.gather_times == GatherTimes::kDeepSpeed) {
+      return inputs_.gather_call;
+    }
+    const std::int64_t bytes =
+        GatheredElements(graph_.numel(id), ranks_) * ElementBytes(graph_.dtype(id));
+    return Duration::FromNs(static_cast<std::int64_t>(predictor_(bytes) * 1e9));
+  }
+
+  /// 0.19.8: what gathered parameters may take (zero3_compile.py,
+  /// _scheduler_budget_from_operator_profile). Nothing where it limits nothing.
+  std::optional<Bytes> Budget(std::size_t g, const PassGraph& nodes) const {
+    Bytes largest;
+    Bytes all;
+    for (const PassNode& node : nodes.nodes) {
+      if (node.kind == PassNodeKind::kGather) {
+        largest = std::max(largest, node.allocated_bytes);
+        all += node.allocated_bytes;
+      }
+    }
+    if (version_ == DeepSpeedVersion::k0_19_6 || largest == Bytes(0)) {
+      return std::nullopt;
+    }
+    if (!inputs_.complete()) {
+      return largest;
+    }
+    const auto device = static_cast<double>(inputs_.device_memory.count());
+    const Bytes margin(static_cast<std::int64_t>(device * kSchedulerMargin));
+    const Bytes left = inputs_.device_memory - memory_.OperatorPeak(g, nodes) - margin;
+    const Bytes budget = std::max(left, largest);
+    return budget >= all ? std::nullopt : std::optional(budget);
+  }
+
+  std::vector<PassStep> ScheduleGraph(std::size_t g, const PassGraph& nodes) const {
+    const auto order = ScheduleGathers(nodes, version_, Budget(g, nodes)).order;
+    std::vector<PassStep> steps;
+    for (const std::uint32_t node : order) {
+      steps.push_back({node, {}});
+    }
+    if (!Runs(spec_, "prefetch") || !inputs_.complete()) {
+      return steps;
+    }
+    PrefetchInputs prefetch;
+    prefetch.device_memory = inputs_.device_memory;
+    prefetch.peaks = memory_.Peaks(g, nodes, steps);
+    prefetch.gather_seconds = predictor_;
+    return PrefetchGathers(nodes, order, prefetch);
+  }
+
+  void AddCandidates(const PassGraph& nodes) {
+    for (const PassNode& node : nodes.nodes) {
+      if (node.kind != PassNodeKind::kGather) {
+        continue;
+      }
+      const auto known =
+          std::find_if(candidates_.begin(), candidates_.end(),
+                       [&](const KeepCandidate& each) { return each.param == node.param; });
+      if (known == candidates_.end()) {
+        candidates_.push_back({node.param, node.time, node.tensor_bytes});
+      } else {
+        known->time += node.time;
+      }
+    }
+  }
+
+  /// The backward graph that DeepSpeed compiles last: of the first forward graph.
+  std::size_t LastBackward() const {
+    std::size_t last = 0;
+    for (std::size_t g = 0; g < graph_.graphs.size(); ++g) {
+      last = graph_.graphs[g].direction == Direction::kBackward ? g : last;
+    }
+    return last;
+  }
+
+  std::vector<ParamId> Keep() const {
+    const bool has_backward = std::any_of(
+        graph_.graphs.begin(), graph_.graphs.end(),
+        [](const Subgraph& subgraph) { return subgraph.direction == Direction::kBackward; });
+    if (!has_backward) {
+      return {};
+    }
+    const KeepMemory memory{inputs_.device_memory, highest_peak_,
+                            inputs_.device_memory - memory_.Before(LastBackward())};
+    auto kept = SelectKept(candidates_, memory, version_);
+    std::sort(kept.begin(), kept.end());
+    return kept;
+  }
+
+  const PlanSpec& spec_;
+  const Graph& graph_;
+  int ranks_;
+  const PolicyInputs& inputs_;
+  DeepSpeedVersion version_;
+  MemoryProfile memory_;
+  GatherPredictor predictor_;
+  PassTimes times_;
+  Bytes highest_peak_;
+  std::vector<KeepCandidate> candidates_;  // in the order of the forward graphs' parameters
+};
+
+Plan ResolveRecordedOrder(const PlanSpec& spec, const Graph& graph, int ranks) {
+  Plan plan;
+  plan.policy = spec.policy;
+  plan.ranks = ranks;
+  plan.options = spec.options;
+  for (const Subgraph& subgraph : graph.graphs) {
+    GraphPlan decisions;
+    for (std::size_t i = 0; i < subgraph.op_count; ++i) {
+      decisions.order.emplace_back(subgraph.first_op + i);
+    }
+    plan.graphs.push_back(std::move(decisions));
+  }
+  return plan;
+}
+
+}  // namespace
+
+std::span<const std::string_view> DeepCompilePolicies() {
+  return kPolicies;
+}
+
+bool IsDeepCompile(std::string_view policy) {
+  return std::find(kPolicies.begin(), kPolicies.end(), policy) != kPolicies.end();
+}
+
+std::string FindPassFault(const PlanSpec& spec) {
+  if (!spec.passes) {
+    return {};
+  }
+  for (const std::string& pass : *spec.passes) {
+    if (std::find(kPasses.begin(), kPasses.end(), pass) == kPasses.end()) {
+      return "passes: expected " + JoinAlternatives(kPasses) + ", found '" + pass + "'" +
+             DidYouMean(pass, kPasses);
+    }
+    const bool of_stage = pass.starts_with("zero");
+    if (of_stage && pass != StagePass(spec.options.stage)) {
+      return "passes: " + pass + " conflicts with stage " + std::to_string(spec.options.stage) +
+             ", whose pass is " + StagePass(spec.options.stage);
+    }
+    if (!of_stage && spec.options.stage != 3) {
+      return "passes: " + pass + " requires zero3_compile, and so stage 3";
+    }
+  }
+  if (!Runs(spec, StagePass(spec.options.stage))) {
+    return "passes: " + StagePass(spec.options.stage) +
+           " is missing; the others require what it inserts";
+  }
+  const auto place = [](const std::string& pass) {
+    return std::find(kPasses.begin(), kPasses.end(), pass) - kPasses.begin();
+  };
+  for (std::size_t i = 1; i < spec.passes->size(); ++i) {
+    if (place((*spec.passes)[i - 1]) >= place((*spec.passes)[i])) {
+      return "passes: expected each once, in the order zero3_compile, prefetch, selective_gather";
+    }
+  }
+  return {};
+}
+
+Plan ResolveDeepCompile(const PlanSpec& spec,
+                        const Graph& graph,
+                        int ranks,
+                        const PolicyInputs& inputs) {
+  if (spec.options.stage != 3) {
+    return ResolveRecordedOrder(spec, graph, ranks);
+  }
+  return Zero3Passes(spec, graph, ranks, inputs).Run();
+}
+
+}  // namespace dcsim

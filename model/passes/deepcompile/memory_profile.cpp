@@ -1,0 +1,252 @@
+#include "model/passes/deepcompile/memory_profile.h"
+
+#include <algorithm>
+#include <set>
+
+#include "model/passes/sharding.h"
+
+namespace dcsim {
+namespace {
+
+constexpr std::int64_t kBlock = 512;  // of PyTorch's allocator
+
+Bytes Rounded(Bytes bytes) {
+  return Bytes(RoundUp(bytes.count(), kBlock));
+}
+
+/// Shards, gradient shards, float32 master weights and both moments of ZeRO-3; constants, inputs.
+Bytes ResidentBytes(const Graph& graph, const PolicyInputs& inputs, int ranks) {
+  constexpr std::int64_t kStateBytes = 12;
+  Bytes total = inputs.outside_allocator;
+  ScheduleOptions options;
+  options.stage = 3;
+  for (const FlatGroup& group : FlatGroups(graph)) {
+    const std::int64_t element_bytes = ElementBytes(group.dtype);
+    const std::int64_t partition = PartitionElements(graph, group, ranks, true);
+    total += Rounded(Bytes(WeightElements(graph, group, options, ranks) * element_bytes));
+    total += Rounded(Bytes(partition * (element_bytes + kStateBytes)));
+  }
+  for (const ConstantBuffer& buffer : graph.buffers) {
+    total += Rounded(graph.storage(graph.storage_of(buffer.value)).bytes);
+  }
+  for (const Input& input : graph.inputs) {
+    total += Rounded(graph.storage(graph.storage_of(input.value)).bytes);
+  }
+  for (const Bytes bytes : inputs.workspaces) {
+    total += Rounded(bytes);
+  }
+  return total;
+}
+
+bool IsHeld(const GraphOutput& output) {
+  return output.kind == GraphOutputKind::kLoss ||
+         (output.kind == GraphOutputKind::kOutput && output.held);
+}
+
+std::vector<OpId> OpsOf(const Subgraph& subgraph) {
+  std::vector<OpId> ops;
+  for (std::size_t i = 0; i < subgraph.op_count; ++i) {
+    ops.emplace_back(subgraph.first_op + i);
+  }
+  return ops;
+}
+
+}  // namespace
+
+/// One run through a graph's ops.
+struct MemoryProfile::Walk {
+  Bytes live;
+  std::size_t position = 0;            // of the next op
+  std::vector<UseSpan> uses;           // by storage
+  std::vector<int> pending;            // by storage: reductions to come
+  std::vector<bool> stays;             // by storage: behind the graph too
+  std::vector<bool> alive;             // by storage: made here and not gone
+  std::vector<StorageId> gradient_of;  // by param, of this graph
+};
+
+MemoryProfile::MemoryProfile(const Graph& graph, const PolicyInputs& inputs, int ranks)
+    : graph_(graph),
+      inputs_(inputs),
+      ranks_(ranks),
+      facts_(AnalyseStep(graph)),
+      resident_(ResidentBytes(graph, inputs, ranks)) {}
+
+Bytes MemoryProfile::Before(std::size_t g) const {
+  std::set<StorageId> kept;
+  for (std::size_t later = g; later < graph_.graphs.size(); ++later) {
+    for (const GraphInput& input : graph_.graphs[later].inputs) {
+      const StorageId storage = graph_.storage_of(input.value);
+      const OpId producer = facts_.producer[storage.index()];
+      if (!producer.is_none() && producer.index() < graph_.graphs[g].first_op) {
+        kept.insert(storage);
+      }
+    }
+  }
+  for (const Subgraph& subgraph : graph_.graphs) {
+    for (const GraphOutput& output : subgraph.outputs) {
+      const StorageId storage = graph_.storage_of(output.value);
+      if (IsHeld(output) && !facts_.producer[storage.index()].is_none()) {
+        kept.insert(storage);  // of the step before, until the forward has returned; then of this
+      }
+    }
+  }
+  Bytes total = resident_;
+  for (const StorageId storage : kept) {
+    total += Rounded(graph_.storage(storage).bytes);
+  }
+  return total;
+}
+
+MemoryProfile::OpMemory MemoryProfile::MemoryOf(OpId id) const {
+  OpMemory memory;
+  for (const StorageId storage : facts_.allocates[id.index()]) {
+    memory.made += Rounded(graph_.storage(storage).bytes);
+  }
+  memory.peak = memory.made;
+  const OpProfile* profile = inputs_.profile == nullptr ? nullptr : inputs_.profile->FindOp(id);
+  if (profile == nullptr) {
+    return memory;
+  }
+  std::vector<Bytes> blocks;
+  Bytes current;
+  for (const FootprintStep& step : profile->footprint) {
+    if (step.kind == FootprintStep::Kind::kAllocate) {
+      blocks.push_back(Rounded(step.bytes));
+      current += blocks.back();
+      memory.peak = std::max(memory.peak, current);
+    } else {
+      current -= blocks[step.block];
+    }
+  }
+  return memory;
+}
+
+MemoryProfile::Walk MemoryProfile::StartWalk(std::size_t g, const std::vector<OpId>& order) const {
+  Walk walk;
+  walk.live = Before(g);
+  walk.uses = FindUses(graph_, order);
+  walk.pending.resize(graph_.storages.size());
+  walk.stays.resize(graph_.storages.size());
+  walk.alive.resize(graph_.storages.size());
+  walk.gradient_of.resize(graph_.params.size());
+  for (const GraphOutput& output : graph_.graphs[g].outputs) {
+    const StorageId storage = graph_.storage_of(output.value);
+    if (output.kind == GraphOutputKind::kGradient) {
+      ++walk.pending[storage.index()];
+      walk.gradient_of[output.param.index()] = storage;
+    } else {
+      walk.stays[storage.index()] = true;
+    }
+  }
+  return walk;
+}
+
+void MemoryProfile::FinishOp(Walk& walk, OpId id) const {
+  walk.live += MemoryOf(id).made;
+  for (const StorageId storage : facts_.allocates[id.index()]) {
+    walk.alive[storage.index()] = true;
+  }
+  const auto drop = [&](ValueId value) {
+    if (value.is_none()) {
+      return;
+    }
+    const std::size_t s = graph_.storage_of(value).index();
+    if (walk.alive[s] && walk.uses[s].last == walk.position && !walk.stays[s] &&
+        walk.pending[s] == 0) {
+      walk.alive[s] = false;
+      walk.live -= Rounded(graph_.storages[s].bytes);
+    }
+  };
+  std::for_each(graph_.op(id).inputs.begin(), graph_.op(id).inputs.end(), drop);
+  std::for_each(graph_.op(id).outputs.begin(), graph_.op(id).outputs.end(), drop);
+  ++walk.position;
+}
+
+void MemoryProfile::FinishReduction(Walk& walk, ParamId param) const {
+  const StorageId storage = walk.gradient_of[param.index()];
+  if (storage.is_none()) {
+    return;
+  }
+  const std::size_t s = storage.index();
+  --walk.pending[s];
+  if (walk.alive[s] && walk.pending[s] == 0 && walk.uses[s].last < walk.position &&
+      !walk.stays[s]) {
+    walk.alive[s] = false;
+    walk.live -= Rounded(graph_.storages[s].bytes);
+  }
+}
+
+Bytes MemoryProfile::OwnParams(OpId id) const {
+  std::set<ParamId> params;
+  for (const ValueId input : graph_.op(id).inputs) {
+    params.insert(facts_.param_of[graph_.storage_of(input).index()]);
+  }
+  Bytes bytes;
+  for (const ParamId param : params) {
+    if (!param.is_none()) {
+      bytes += Rounded(
+          Bytes(GatheredElements(graph_.numel(param), ranks_) * ElementBytes(graph_.dtype(param))));
+    }
+  }
+  return bytes;
+}
+
+Bytes MemoryProfile::OperatorPeak(std::size_t g, const PassGraph& nodes) const {
+  Walk walk = StartWalk(g, OpsOf(graph_.graphs[g]));
+  Bytes peak = walk.live;
+  for (const PassNode& node : nodes.nodes) {
+    if (node.kind == PassNodeKind::kGather) {
+      peak = std::max(peak, walk.live + Rounded(node.allocated_bytes) * 2);
+    } else if (node.kind == PassNodeKind::kOp) {
+      peak = std::max(peak, walk.live + MemoryOf(node.op).peak + OwnParams(node.op));
+      FinishOp(walk, node.op);
+    } else if (node.kind == PassNodeKind::kReduce) {
+      FinishReduction(walk, node.param);
+    }
+  }
+  return peak;
+}
+
+std::vector<Bytes> MemoryProfile::Peaks(std::size_t g,
+                                        const PassGraph& nodes,
+                                        const std::vector<PassStep>& steps) const {
+  std::vector<OpId> order;
+  for (const PassStep& step : steps) {
+    if (step.gathers.empty() && nodes.nodes[step.node].kind == PassNodeKind::kOp) {
+      order.push_back(nodes.nodes[step.node].op);
+    }
+  }
+  Walk walk = StartWalk(g, order);
+  std::vector<Bytes> gathered(graph_.params.size());
+  std::vector<int> releases(graph_.params.size());
+  std::vector<Bytes> peaks;
+  const auto gather = [&](const PassNode& node) {
+    gathered[node.param.index()] = Rounded(node.allocated_bytes);
+    walk.live += Rounded(node.allocated_bytes);
+  };
+  for (const PassStep& step : steps) {
+    Bytes extra;
+    for (const std::uint32_t each : step.gathers) {
+      gather(nodes.nodes[each]);
+    }
+    const PassNode& node = nodes.nodes[step.node];
+    const PassNodeKind kind = step.gathers.empty() ? node.kind : PassNodeKind::kPlaceholder;
+    if (kind == PassNodeKind::kGather) {
+      gather(node);
+    } else if (kind == PassNodeKind::kOp) {
+      extra = MemoryOf(node.op).peak;
+    }
+    peaks.push_back(walk.live + extra);
+    if (kind == PassNodeKind::kOp) {
+      FinishOp(walk, node.op);
+    } else if (kind == PassNodeKind::kReduce) {
+      FinishReduction(walk, node.param);
+    } else if (kind == PassNodeKind::kRelease && ++releases[node.param.index()] == node.uses) {
+      walk.live -= gathered[node.param.index()];
+      gathered[node.param.index()] = Bytes(0);
+    }
+  }
+  return peaks;
+}
+
+}  // namespace dcsim

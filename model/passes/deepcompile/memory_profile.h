@@ -1,0 +1,57 @@
+#pragma once
+
+#include <vector>
+
+#include "model/graph/step_facts.h"
+#include "model/ir/graph.h"
+#include "model/ir/plan.h"
+#include "model/passes/deepcompile/pass_graph.h"
+#include "model/passes/deepcompile/prefetch.h"
+#include "model/passes/policy_inputs.h"
+
+namespace dcsim {
+
+/// The memory that DeepCompile's profilers see, predicted: in program order on one stream,
+/// PyTorch's blocks rounded to 512 bytes, memory outside PyTorch included. Reductions do nothing
+/// while it profiles, so reduce buckets are missing and gradients go where they would be reduced;
+/// inputs of a graph stay for all of it.
+class MemoryProfile {
+ public:
+  /// For ZeRO-3 on `ranks` GPUs. Everything passed has to outlive this.
+  MemoryProfile(const Graph& graph, const PolicyInputs& inputs, int ranks);
+
+  /// Highest memory while the ops of graph `g` run in recorded order (ProfilingInterpreter), each
+  /// with its own parameters gathered; a gather holds its parameter twice.
+  Bytes OperatorPeak(std::size_t g, const PassGraph& nodes) const;
+
+  /// By step: highest memory while it runs (MemoryProfilingInterpreter): gathered parameters are
+  /// alive from their gather to their last release.
+  std::vector<Bytes> Peaks(std::size_t g,
+                           const PassGraph& nodes,
+                           const std::vector<PassStep>& steps) const;
+
+  /// Memory before graph `g` runs: what outlives steps, what earlier graphs left for later ones,
+  /// outputs that the caller holds.
+  Bytes Before(std::size_t g) const;
+
+ private:
+  struct OpMemory {
+    Bytes peak;  // above what was there before
+    Bytes made;  // of new storages
+  };
+  struct Walk;
+
+  OpMemory MemoryOf(OpId id) const;
+  Walk StartWalk(std::size_t g, const std::vector<OpId>& order) const;
+  void FinishOp(Walk& walk, OpId id) const;
+  void FinishReduction(Walk& walk, ParamId param) const;
+  Bytes OwnParams(OpId id) const;
+
+  const Graph& graph_;
+  const PolicyInputs& inputs_;
+  int ranks_;
+  StepFacts facts_;
+  Bytes resident_;
+};
+
+}  // namespace dcsim

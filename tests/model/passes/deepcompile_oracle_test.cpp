@@ -1,0 +1,187 @@
+// What DeepSpeed's own passes decided (tools/oracles/record_deepcompile.py), decided again: random
+// graphs in full, and the committed workloads. Sizes, times, peaks and budgets are the file's.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "model/base/text.h"
+#include "model/ir/document.h"
+#include "model/passes/deepcompile/gather_scheduler.h"
+#include "model/passes/deepcompile/pass_graph.h"
+#include "model/passes/deepcompile/prefetch.h"
+#include "model/passes/deepcompile/selective_gather.h"
+#include "tests/support/workloads.h"
+#include "tools/common/file.h"
+
+namespace dcsim {
+namespace {
+
+struct Version {
+  const char* name;
+  DeepSpeedVersion version;
+};
+
+class DeepCompileOracleTest : public testing::TestWithParam<Version> {
+ protected:
+  static Json Document() {
+    return Json::parse(ReadFile(std::string(DCSIM_SOURCE_DIR "/tests/data/deepcompile/") +
+                                GetParam().name + ".json.gz"));
+  }
+};
+
+std::optional<Bytes> BudgetOf(const Json& budget) {
+  return budget.is_null() ? std::nullopt : std::optional(Bytes(budget.get<std::int64_t>()));
+}
+
+/// A row of the file (tools/oracles/deepcompile_graphs.py) as a node.
+PassNode NodeOf(const Json& row) {
+  PassNode node;
+  node.kind = static_cast<PassNodeKind>(row[0].get<int>());
+  node.aliases = row[1].get<bool>();
+  node.args = row[2].get<std::vector<std::uint32_t>>();
+  node.param = row[3].is_null() ? ParamId::None() : ParamId(row[3].get<std::size_t>());
+  node.uses = row[4].get<int>();
+  node.time = Duration::FromNs(row[5].get<std::int64_t>());
+  node.tensor_bytes = Bytes(row[6].get<std::int64_t>());
+  node.allocated_bytes = Bytes(row[7].get<std::int64_t>());
+  node.name = row[8].get<std::string>();
+  return node;
+}
+
+PassGraph GraphOf(const Json& row) {
+  PassGraph graph;
+  for (const Json& node : row["nodes"]) {
+    graph.nodes.push_back(NodeOf(node));
+  }
+  return graph;
+}
+
+TEST_P(DeepCompileOracleTest, RandomGraphsAreScheduledAlike) {
+  const Json document = Document();
+  ASSERT_GE(document["random"].size(), 300U);
+  for (std::size_t i = 0; i < document["random"].size(); ++i) {
+    const Json& row = document["random"][i];
+    const PassGraph graph = GraphOf(row);
+    for (const Json& schedule : row["schedules"]) {
+      EXPECT_EQ(ScheduleGathers(graph, GetParam().version, BudgetOf(schedule[0])).order,
+                schedule[1].get<std::vector<std::uint32_t>>())
+          << "random graph " << i << ", budget " << schedule[0];
+    }
+  }
+}
+
+/// DeepSpeed keeps each gather in its place, where it finds the parameter gathered already.
+std::vector<PassStep> StepsOf(const Json& order, const PassGraph& graph) {
+  std::vector<PassStep> steps;
+  for (const Json& each : order) {
+    if (each.is_array()) {
+      steps.push_back({0, each.get<std::vector<std::uint32_t>>()});
+    } else if (graph.nodes[each.get<std::uint32_t>()].kind != PassNodeKind::kGather) {
+      steps.push_back({each.get<std::uint32_t>(), {}});
+    }
+  }
+  return steps;
+}
+
+TEST_P(DeepCompileOracleTest, GathersAreFusedAndMovedAlike) {
+  const Json document = Document();
+  for (std::size_t i = 0; i < document["random"].size(); ++i) {
+    const Json& row = document["random"][i];
+    const PassGraph graph = GraphOf(row);
+    PrefetchInputs inputs;
+    inputs.device_memory = Bytes(row["prefetch"]["total"].get<std::int64_t>());
+    inputs.gather_seconds = [](std::int64_t bytes) {
+      return bytes == 0 ? 0 : 20e-6 + static_cast<double>(bytes) / 400e9;
+    };
+    for (const Json& peak : row["prefetch"]["peaks"]) {
+      inputs.peaks.emplace_back(peak.get<std::int64_t>());
+    }
+    const auto order = ScheduleGathers(graph, GetParam().version, std::nullopt).order;
+    EXPECT_EQ(PrefetchGathers(graph, order, inputs), StepsOf(row["prefetch"]["order"], graph))
+        << "random graph " << i;
+  }
+}
+
+TEST_P(DeepCompileOracleTest, TheSameParametersStayGathered) {
+  const Json document = Document();
+  std::size_t most = 0;
+  for (std::size_t i = 0; i < document["random"].size(); ++i) {
+    const Json& row = document["random"][i]["selective"];
+    std::vector<KeepCandidate> candidates;
+    for (std::size_t p = 0; p < row["sizes"].size(); ++p) {
+      const auto time = row["times"][p][0].get<std::int64_t>() + row["times"][p][1].get<int>();
+      candidates.push_back(
+          {ParamId(p), Duration::FromNs(time), Bytes(row["sizes"][p].get<std::int64_t>())});
+    }
+    const KeepMemory memory{Bytes(row["total"].get<std::int64_t>()),
+                            Bytes(row["peak"].get<std::int64_t>()),
+                            Bytes(row["available"].get<std::int64_t>())};
+    std::vector<ParamId> kept;
+    for (const Json& id : row["kept"]) {
+      kept.emplace_back(id.get<std::size_t>());
+    }
+    EXPECT_EQ(SelectKept(candidates, memory, GetParam().version), kept) << "random row " << i;
+    most = std::max(most, kept.size());
+  }
+  EXPECT_GE(most, 5U);  // the rows choose something
+}
+
+/// The times that the recording gave ops: deepcompile_graphs.py, op_time.
+PassTimes OracleTimes(const Graph& graph) {
+  PassTimes times;
+  for (const Op& op : graph.ops) {
+    const auto shared = static_cast<std::int64_t>(op.schema * 7 % graph.schemas.size());
+    times.ops.push_back(Duration::FromNs(1000 + 37 * shared));
+  }
+  return times;
+}
+
+/// "g3" gathers parameter 3, w waits for it, f releases it, r reduces its gradient; "12" is the
+/// graph's op 12.
+std::vector<std::string> TokensOf(const PassGraph& graph,
+                                  const std::vector<std::uint32_t>& order,
+                                  const Subgraph& subgraph) {
+  std::vector<std::string> tokens;
+  for (const std::uint32_t index : order) {
+    const PassNode& node = graph.nodes[index];
+    const std::string_view letters = "   gwfr ";
+    const char letter = letters[static_cast<std::size_t>(node.kind)];
+    if (letter != ' ') {
+      tokens.push_back(letter + std::to_string(node.param.index()));
+    } else if (node.kind == PassNodeKind::kOp) {
+      tokens.push_back(std::to_string(node.op.index() - subgraph.first_op));
+    }
+  }
+  return tokens;
+}
+
+TEST_P(DeepCompileOracleTest, WorkloadsAreScheduledAlike) {
+  const Json document = Document();
+  const int ranks = document["ranks"].get<int>();
+  for (const Json& row : document["workloads"]) {
+    const Graph recorded = WorkloadGraph(row["workload"].get<std::string>());
+    const std::size_t g = row["graph"].get<std::size_t>();
+    const PassGraph graph = BuildPassGraph(recorded, g, ranks, OracleTimes(recorded));
+    const auto tokens =
+        TokensOf(graph, ScheduleGathers(graph, GetParam().version, BudgetOf(row["budget"])).order,
+                 recorded.graphs[g]);
+    const std::string where = row["workload"].get<std::string>() + ", graph " + std::to_string(g) +
+                              ", budget " + row["budget"].dump();
+    if (row.contains("order")) {
+      ASSERT_EQ(tokens, row["order"].get<std::vector<std::string>>()) << where;
+    }
+    EXPECT_EQ(tokens.size(), row["tokens"].get<std::size_t>()) << where;
+    EXPECT_EQ(HexDigits(HashBytes(Join(tokens, " "))), row["hash"].get<std::string>()) << where;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Versions,
+                         DeepCompileOracleTest,
+                         testing::Values(Version{"0.19.6", DeepSpeedVersion::k0_19_6},
+                                         Version{"0.19.8", DeepSpeedVersion::k0_19_8}),
+                         [](const testing::TestParamInfo<Version>& version) {
+                           return version.index == 0 ? "From0_19_6" : "From0_19_8";
+                         });
+
+}  // namespace
+}  // namespace dcsim

@@ -1,0 +1,245 @@
+"""Records what DeepSpeed's own DeepCompile passes decide, as the oracle of model/passes/deepcompile.
+
+    PYTHONPATH=FOLDER python3 tools/oracles/record_deepcompile.py --out tests/data/deepcompile
+
+FOLDER holds an installed DeepSpeed 0.19.6 or 0.19.8 (DS_BUILD_OPS=0 pip install --no-deps --target
+FOLDER deepspeed==0.19.8) with its requirements; needs torch and scipy, no GPU. The insertion of
+gathers and releases, the list scheduler, prefetch and selective_gather are DeepSpeed's, run on
+torch.fx graphs over stand-ins for its ops; sizes, times, peaks and budgets are given. Writes
+<version>.json.gz (docs/policies.md) with the committed workloads and 320 random graphs.
+"""
+
+import argparse
+import gzip
+import json
+import random
+from pathlib import Path
+from types import SimpleNamespace
+
+import deepcompile_graphs as graphs
+import deepspeed
+import deepspeed.compile.util as util
+import torch
+
+util.get_deepcompile_handle = lambda: None
+from deepspeed.compile import list_schedule  # noqa: E402
+from deepspeed.compile.passes import prefetch, selective_gather, zero3_compile  # noqa: E402
+
+WORKLOADS = ["tiny-llama", "mlp-8x4096", "llama-3.2-1b", "llama-3-8b", "qwen3-8b"]
+SMALL = ["tiny-llama", "mlp-8x4096"]
+RANKS = 8
+DC = torch.ops.dc
+TARGETS = {
+    DC.allgather_param.default: "gather",
+    DC.wait_allgather.default: "wait",
+    DC.release_param.default: "release",
+    DC.reduce_grad.default: "reduce",
+}
+HAS_BUDGET = hasattr(list_schedule, "SchedulerMemoryBudget")
+
+
+def kind_of(node):
+    if node.op in ("placeholder", "output"):
+        return node.op
+    if node.target in TARGETS:
+        return TARGETS[node.target]
+    return "item" if node.target is graphs.operator.getitem else "op"
+
+
+def insert(case):
+    """DeepSpeed's gathers, releases and reductions, with the metadata its profiler would leave."""
+    if case.grads is None:
+        graph = zero3_compile.add_gather_and_release(0, case.graph, case.manager, case.param_nodes)
+    else:
+        graph = zero3_compile.add_gather_and_reduce(0, case.graph, case.manager, case.param_nodes,
+                                                    case.grads)
+    for node in graph.nodes:
+        node.meta.setdefault("device_time", 0)
+        node.meta["tensor_size"] = 0
+        if kind_of(node) == "gather":
+            param = case.manager.params[node.args[0].name]
+            shard = (param.numel + RANKS - 1) // RANKS
+            node.meta["tensor_size"] = param.bytes
+            node.meta["allgather_allocation_bytes"] = max(
+                param.bytes, shard * RANKS * param.bytes // param.numel)
+    return graph
+
+
+def schedule(graph, budget):
+    if not HAS_BUDGET:
+        return list_schedule.fast_free_schedule(graph, 0, 0, False)
+    given = None
+    if budget is not None:
+        given = list_schedule.SchedulerMemoryBudget(max_gathered_bytes=budget, source="given")
+    return list_schedule.fast_free_schedule(graph, 0, 0, False, scheduler_budget=given)
+
+
+def copy_of(graph):
+    return list_schedule.make_graph_from_schedule(list(graph.nodes))
+
+
+def budgets_of(graph, dice):
+    """None, one that holds the largest gather, ones between that and all of them."""
+    sizes = [n.meta["allgather_allocation_bytes"] for n in graph.nodes if kind_of(n) == "gather"]
+    if not HAS_BUDGET or not sizes:
+        return [None]
+    return [None, max(sizes), max(sizes) + dice.randrange(sum(sizes) + 1), sum(sizes) // 3]
+
+
+def rows_of(graph):
+    """Every node as deepcompile_graphs.KINDS describes it."""
+    position = {node: i for i, node in enumerate(graph.nodes)}
+    no_copy = util.get_no_copy_ops()
+    rows = []
+    for node in graph.nodes:
+        args = []
+        torch.fx.node.map_arg(node.args, lambda n: args.append(position[n]))
+        kind = kind_of(node)
+        inserted = kind in ("gather", "wait", "release", "reduce")
+        rows.append([
+            graphs.KINDS.index(kind), node.target in no_copy, args,
+            node.args[2] if inserted else None, node.args[3] if kind == "release" else 0,
+            node.meta["device_time"], node.meta["tensor_size"],
+            node.meta.get("allgather_allocation_bytes", 0), node.name if kind == "gather" else ""
+        ])
+    return rows
+
+
+def order_of(graph, scheduled):
+    position = {node.name: i for i, node in enumerate(graph.nodes)}
+    return [position[node.name] for node in scheduled.nodes]
+
+
+def token_of(node, case):
+    """A node in words that do not depend on positions: "g3" gathers parameter 3, "12" is op 12."""
+    kind = kind_of(node)
+    if kind in ("gather", "wait", "release", "reduce"):
+        return {"gather": "g", "wait": "w", "release": "f", "reduce": "r"}[kind] + str(node.args[2])
+    return str(case.op_of[node.name]) if kind == "op" else ""
+
+
+def fnv1a(text):
+    value = 14695981039346656037
+    for byte in text.encode():
+        value = (value ^ byte) * 1099511628211 % (1 << 64)
+    return f"{value:016x}"
+
+
+def predict(size):
+    """Time of an all-gather in prefetch's tests: seconds for bytes, a straight line."""
+    return 0 if size == 0 else 20e-6 + size / 400e9
+
+
+def run_prefetch(graph, names, seed, total):
+    """prefetch's order of a scheduled graph: nodes, and lists of gathers that are fused, by their
+    positions `names`; with the peaks that it saw."""
+    dice = random.Random(seed)
+    peaks = [(node.name, 0, 0, dice.randrange(int(total))) for node in graph.nodes]
+    if dice.random() < 0.3:
+        peaks = [(name, 0, 0, 0) for name, *_ in peaks]
+    profile = SimpleNamespace(
+        fwd_graph=graph, fwd_mem_complete=True, fwd_mem=peaks, process_group=None,
+        fwd_time=[(node.name, 0, 0) for node in graph.nodes],
+        fwd_tensor_sizes=[(node.name, node.meta["tensor_size"]) for node in graph.nodes])
+    accelerator = SimpleNamespace(total_memory=lambda: total, current_device=lambda: "cpu",
+                                  available_memory=lambda: 0, memory_allocated=lambda: 0,
+                                  max_memory_allocated=lambda: 0)
+    prefetch.get_accelerator = lambda: accelerator
+    prefetch.dist = SimpleNamespace(all_reduce=lambda *a, **k: None, get_rank=lambda: 1,
+                                    ReduceOp=SimpleNamespace(MIN=0))
+    prefetch.create_predictor = lambda: predict
+    gm = SimpleNamespace(graph=graph)
+    prefetch.schedule_prefetch(gm, 0, [], {0: profile}, None, 0, None, False)
+    gather_of = {n.args[2]: names[n.name] for n in graph.nodes if kind_of(n) == "gather"}
+    order = []
+    for node in gm.graph.nodes:
+        fused = node.target is DC.prefetch_params_fused.default
+        order.append([gather_of[i] for i in node.args[2]] if fused else names[node.name])
+    return {"total": total, "peaks": [peak for *_, peak in peaks], "order": order}
+
+
+def run_selective(seed):
+    """Which of random parameters stay gathered, by what they take and the peaks."""
+    dice = random.Random(seed)
+    count = dice.randint(1, 12)
+    sizes = [dice.choice([100, 200, 1000, 5000]) for _ in range(count)]
+    times = [[dice.randint(0, 5) for _ in range(2)] for _ in range(count)]
+    total = dice.randrange(1, 40000)
+    available = dice.randrange(0, total + 1)
+    peaks = [[dice.randrange(total) for _ in range(3)] for _ in range(2)]
+    records = [[("n", 0, 0, peak) for peak in each] for each in peaks]
+    graph = [[SimpleNamespace(target=DC.allgather_param.default, args=(None, 0, i),
+                              meta={"tensor_size": sizes[i], "device_time": times[i][d],
+                                    "wall_time": 0}) for i in range(count)] for d in range(2)]
+    params = {f"p{i}": SimpleNamespace(numel=sizes[i], dtype=torch.int8, param=SimpleNamespace(
+        ds_persist=False, ds_shape=())) for i in range(count)}
+    manager = SimpleNamespace(params=params, ds_ids={f"p{i}": i for i in range(count)})
+    profile = SimpleNamespace(
+        fwd_graph=SimpleNamespace(nodes=graph[0]), bwd_graph=SimpleNamespace(nodes=graph[1]),
+        fwd_mem=records[0], bwd_mem=records[1], fwd_mem_complete=True, bwd_mem_complete=True,
+        needs_backward=True, process_group=None)
+    kept = []
+    selective_gather.is_profile_incomplete = lambda graph: False
+    selective_gather.print_rank_0 = lambda message: None
+    selective_gather.get_deepcompile_handle = lambda: SimpleNamespace(set_persistent=kept.append)
+    selective_gather.get_accelerator = lambda: SimpleNamespace(
+        total_memory=lambda: total, available_memory=lambda: available, current_device=lambda: "cpu")
+    selective_gather.dist = SimpleNamespace(all_reduce=lambda *a, **k: None,
+                                            ReduceOp=SimpleNamespace(MIN=0))
+    selective_gather.selective_gather("gm", 0, [(0, True)], {0: profile}, None, 0, {0: manager},
+                                      True)
+    return {"sizes": sizes, "times": times, "total": total, "available": available,
+            "peak": max(map(max, peaks)), "kept": kept}
+
+
+def random_rows(seed):
+    graph = insert(graphs.random_case(seed))
+    row = {"nodes": rows_of(graph), "schedules": []}
+    for budget in budgets_of(graph, random.Random(seed)):
+        scheduled = schedule(copy_of(graph), budget)
+        row["schedules"].append([budget, order_of(graph, scheduled)])
+    total = random.Random(seed).choice([1e4, 1e5, 1e10])
+    names = {node.name: i for i, node in enumerate(graph.nodes)}
+    row["prefetch"] = run_prefetch(schedule(copy_of(graph), None), names, seed, total)
+    row["selective"] = run_selective(seed)
+    return row
+
+
+def workload_rows(root, name):
+    recorded = graphs.load_workload(root / "traces" / name)
+    for index in range(len(recorded["graphs"])):
+        case = graphs.workload_case(recorded, index)
+        graph = insert(case)
+        for budget in budgets_of(graph, random.Random(index)):
+            scheduled = schedule(copy_of(graph), budget)
+            tokens = [token for token in (token_of(n, case) for n in scheduled.nodes) if token]
+            row = {"workload": name, "graph": index, "budget": budget, "tokens": len(tokens),
+                   "hash": fnv1a(" ".join(tokens))}
+            if name in SMALL:
+                row["order"] = tokens
+            print(row["workload"], index, budget, row["hash"], flush=True)
+            yield row
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--random", type=int, default=320, help="random graphs")
+    parser.add_argument("--workloads", nargs="*", default=WORKLOADS)
+    arguments = parser.parse_args()
+    root = Path(__file__).resolve().parents[2]
+    document = {
+        "format": "dc-deepcompile-oracle/1",
+        "versions": {"deepspeed": deepspeed.__version__, "torch": torch.__version__.split("+")[0]},
+        "ranks": RANKS,
+        "random": [random_rows(seed) for seed in range(arguments.random)],
+        "workloads": [row for name in arguments.workloads for row in workload_rows(root, name)],
+    }
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(document, separators=(",", ":"))
+    path = arguments.out / f"{document['versions']['deepspeed'].split('+')[0]}.json.gz"
+    path.write_bytes(gzip.compress(text.encode(), mtime=0))
+
+
+if __name__ == "__main__":
+    main()
