@@ -8,6 +8,7 @@
 #include "model/ir/graph.h"
 #include "model/ir/plan.h"
 #include "model/ir/profile.h"
+#include "sim/search/space.h"
 
 namespace dcsim {
 
@@ -29,6 +30,9 @@ std::optional<Profile> FindProfile(const Workload& workload, const std::string& 
 
 /// Reads a cluster file; its "gpu" is the path of a GPU file, from the cluster file's folder.
 Cluster LoadCluster(const std::string& path);
+
+/// Reads a space file (dc-space/1).
+SearchSpace LoadSpace(const std::string& path);
 
 /// "--set key=value" of the command line.
 struct Override {

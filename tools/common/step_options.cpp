@@ -4,18 +4,15 @@
 #include "model/passes/verify.h"
 
 namespace dcsim {
-namespace {
 
-int RanksFor(const StepOptions& options, const Cluster& cluster) {
-  const int ranks = options.gpus == 0 ? cluster.gpus() : options.gpus;
+int RanksFor(int gpus, const Cluster& cluster) {
+  const int ranks = gpus == 0 ? cluster.gpus() : gpus;
   if (ranks < 1 || ranks > cluster.gpus()) {
-    throw Error("--gpus " + std::to_string(options.gpus) + ": expected from 1 to " +
+    throw Error("--gpus " + std::to_string(gpus) + ": expected from 1 to " +
                 std::to_string(cluster.gpus()) + ", the GPUs of " + cluster.name);
   }
   return ranks;
 }
-
-}  // namespace
 
 void DeclareStepOptions(CLI::App& app, StepOptions& options) {
   app.add_option("WORKLOAD", options.workload, "folder of a recorded workload (traces/qwen3-8b)")
@@ -39,7 +36,7 @@ LoadedStep LoadStep(const StepOptions& options) {
   Workload workload = LoadWorkload(options.workload);
   Cluster cluster = LoadCluster(options.cluster);
   std::optional<Profile> profile = FindProfile(workload, cluster.gpu.name);
-  Plan plan = LoadPlan(options.plan, overrides, workload.graph, RanksFor(options, cluster));
+  Plan plan = LoadPlan(options.plan, overrides, workload.graph, RanksFor(options.gpus, cluster));
   const PredictionInputs inputs{workload.graph, profile ? &*profile : nullptr, cluster};
   Schedule schedule = LowerFor(plan, inputs);
   RequireCorrect(schedule, workload.graph);

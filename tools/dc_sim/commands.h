@@ -8,6 +8,7 @@ namespace dcsim {
 Subcommand InfoCommand();
 Subcommand CompareCommand();
 Subcommand SimulateCommand();
+Subcommand SearchCommand();
 Subcommand DagCommand();
 
 }  // namespace dcsim
