@@ -38,6 +38,8 @@ struct EvaluatorOptions {
   std::optional<Bytes> memory_limit;  // of reserved bytes; none: what the GPU leaves to tensors
 };
 
+struct Frame;
+
 /// Scores schedules without simulating each in full: 2 steps to warm up and a measured one, as
 /// Predict does, by exact shortcuts where they hold (docs/search.md), by Lower and Simulate where
 /// not. Each different candidate is evaluated once. Scores do not depend on the number of threads.
@@ -62,6 +64,9 @@ class Evaluator {
 
  private:
   struct Frames;
+
+  std::vector<const Frame*> FramesOf(std::span<const Candidate> candidates,
+                                     const std::vector<std::size_t>& chosen);
 
   const SearchProblem& problem_;
   unsigned threads_;
