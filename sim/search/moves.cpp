@@ -75,9 +75,8 @@ Candidate Moves::Uniform(const ScheduleOptions& options,
   draft.options = options;
   draft.persistent.resize(problem_.inputs.graph.params.size());
   draft.choices.resize(sites_[0].size());
-  for (std::size_t i = 0; i < persistent.size() && options.stage == 3; ++i) {
-    const bool keeps = persistent[i] != 0 && rules_.may_keep(ParamId(i));
-    draft.persistent[i] = keeps || rules_.must_keep(ParamId(i)) ? 1 : 0;
+  if (options.stage == 3) {
+    draft.persistent = Allowed(persistent);
   }
   for (std::size_t g = 0; g < sites_[0].size() && options.stage == 3; ++g) {
     const auto& sites = sites_[0][g];
@@ -97,11 +96,19 @@ Candidate Moves::Uniform(const ScheduleOptions& options,
 Candidate Moves::WithPersistent(const Candidate& candidate,
                                 const std::vector<std::uint8_t>& persistent) const {
   Candidate changed = candidate;
-  for (std::size_t i = 0; i < persistent.size(); ++i) {
-    const bool keeps = persistent[i] != 0 && rules_.may_keep(ParamId(i));
-    changed.persistent[i] = keeps || rules_.must_keep(ParamId(i)) ? 1 : 0;
-  }
+  changed.persistent = Allowed(persistent);
   return changed;
+}
+
+/// Those of the parameters that may stay gathered, and those that must.
+std::vector<std::uint8_t> Moves::Allowed(const std::vector<std::uint8_t>& persistent) const {
+  std::vector<std::uint8_t> allowed(param_count());
+  for (std::size_t i = 0; i < allowed.size(); ++i) {
+    const bool asked = i < persistent.size() && persistent[i] != 0;
+    const bool keeps = asked && rules_.may_keep(ParamId(i));
+    allowed[i] = keeps || rules_.must_keep(ParamId(i)) ? 1 : 0;
+  }
+  return allowed;
 }
 
 Moves::Selection Moves::Select(const std::vector<GatherSite>& sites, Random& random) const {

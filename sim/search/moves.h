@@ -25,7 +25,7 @@ class Moves {
 
   /// Every gather issued `ahead` parameters before its own first use (at most `most_ahead`), as
   /// launches of up to `in_launch` parameters; persistent are those that must be kept and, by
-  /// param, those of `persistent` that may be. Stages 1 and 2 gather nothing.
+  /// param, those of `persistent` (which may be empty) that may be. Stages 1 and 2 gather nothing.
   Candidate Uniform(const ScheduleOptions& options,
                     std::int64_t ahead,
                     std::size_t in_launch,
@@ -49,6 +49,7 @@ class Moves {
   using Selection = std::vector<std::uint32_t>;  // sites of a graph
 
   struct Draft;
+  std::vector<std::uint8_t> Allowed(const std::vector<std::uint8_t>& persistent) const;
   void Change(Draft& draft, Random& random) const;
   Selection Select(const std::vector<GatherSite>& sites, Random& random) const;
   void ChangeGathers(Draft& draft, std::size_t graph, Random& random) const;

@@ -29,7 +29,7 @@ enum class SearchMethod : std::uint8_t {
 struct SearchSettings {
   SearchMethod method = SearchMethod::kDefault;
   std::uint64_t seed = 0;
-  std::uint64_t budget = 20'000;  // different schedules to evaluate; a batch more is possible
+  std::uint64_t budget = 60'000;  // different schedules to evaluate; a batch more is possible
   std::vector<Candidate> starts;  // besides the grid's: a baseline, an earlier best plan
   std::function<bool()> should_stop = [] { return false; };  // asked between batches
   std::function<void(const SearchProgress&)> on_progress = [](const SearchProgress&) {};

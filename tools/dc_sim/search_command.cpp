@@ -259,7 +259,7 @@ void DeclareSearchOptions(CLI::App& app, SearchCommandOptions& options) {
   app.add_option("--gpus", options.gpus,
                  "data-parallel ranks; all GPUs of the cluster if left out");
   app.add_option("--seed", options.seed, "of the random choices; 0 if left out");
-  app.add_option("--schedules", options.schedules, "schedules to evaluate at most; 20000");
+  app.add_option("--schedules", options.schedules, "schedules to evaluate at most; 60000");
   app.add_option("--time", options.time, "seconds after which to stop with what was found");
   app.add_option("--threads", options.threads, "all processors if left out");
   app.add_flag("--exhaustive", options.exhaustive, "evaluate every schedule of a small space");

@@ -10,6 +10,7 @@
 #include "sim/search/evaluator.h"
 #include "sim/search/moves.h"
 #include "tests/sim/random_step.h"
+#include "tests/sim/search/search_kit.h"
 #include "tests/sim/test_cluster.h"
 #include "tests/support/row_name.h"
 #include "tests/support/workloads.h"
@@ -24,24 +25,9 @@ std::string Describe(const Score& score) {
          std::to_string(score.peak_reserved.count()) + " B reserved";
 }
 
-/// HandCluster with gaps, and slowdowns drawn by the seed: collectives beside products, say.
-Cluster ContendedCluster(std::uint64_t seed) {
-  Cluster cluster = HandCluster();
-  Random random(seed);
-  cluster.gpu.gaps.collective = Duration::FromNs(static_cast<std::int64_t>(random.Below(3)) * 700);
-  cluster.gpu.gaps.kernel = Duration::FromNs(static_cast<std::int64_t>(random.Below(3)) * 150);
-  cluster.gpu.contention.measured = true;
-  for (Contention::Row& row : cluster.gpu.contention.permille) {
-    for (std::int32_t& permille : row) {
-      permille = 1000 - static_cast<std::int32_t>(random.Below(600));
-    }
-  }
-  return cluster;
-}
-
 /// Both scores of random plans whose ZeRO stage is made 3. Returns how many were folded.
 std::uint64_t CompareRandomPlans(bool contended) {
-  constexpr std::uint64_t kSeeds = 400;
+  constexpr std::uint64_t kSeeds = 1500;
   std::uint64_t folded = 0;
   for (std::uint64_t seed = 0; seed < kSeeds && !testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -64,11 +50,11 @@ std::uint64_t CompareRandomPlans(bool contended) {
 }
 
 TEST(FoldedTest, RandomPlansScoreAsSimulated) {
-  EXPECT_GT(CompareRandomPlans(/*contended=*/false), 40U);
+  EXPECT_GT(CompareRandomPlans(/*contended=*/false), 60U);
 }
 
 TEST(FoldedTest, RandomPlansScoreAsSimulatedUnderContention) {
-  EXPECT_GT(CompareRandomPlans(/*contended=*/true), 40U);
+  EXPECT_GT(CompareRandomPlans(/*contended=*/true), 60U);
 }
 
 struct WorkloadRow {
@@ -92,7 +78,8 @@ std::vector<Candidate> WalkedCandidates(const Moves& moves, std::uint64_t seed) 
   std::vector<Candidate> candidates;
   Random random(seed);
   for (const ScheduleOptions& options : moves.space().options) {
-    Candidate candidate = moves.Uniform(options, static_cast<std::int64_t>(random.Below(20)), 2, {});
+    Candidate candidate =
+        moves.Uniform(options, static_cast<std::int64_t>(random.Below(20)), 2, {});
     for (int i = 0; i < 3; ++i) {
       candidates.push_back(candidate);
       for (int change = 0; change < 8; ++change) {
@@ -117,7 +104,7 @@ void CompareWorkload(const std::string& folder, const std::string& cluster_file,
   const auto candidates = WalkedCandidates(moves, 7);
   Evaluator evaluator(problem, {});
   const auto found = evaluator.Evaluate(candidates);
-  EXPECT_EQ(evaluator.folded(), evaluator.evaluated());
+  EXPECT_GE(evaluator.folded() * 2, evaluator.evaluated());
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     const Score expected = EvaluatePlainly(problem, candidates[i], evaluator.memory_limit());
     EXPECT_EQ(found[i], expected) << i << ": " << Describe(found[i]) << ", expected "
