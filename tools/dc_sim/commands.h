@@ -9,6 +9,7 @@ Subcommand InfoCommand();
 Subcommand CompareCommand();
 Subcommand SimulateCommand();
 Subcommand SearchCommand();
+Subcommand ExplainCommand();
 Subcommand DagCommand();
 
 }  // namespace dcsim

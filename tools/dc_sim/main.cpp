@@ -8,6 +8,6 @@ int main(int argc, char** argv) {
       "starts.",
       dcsim::ToolLibraries(),
       {dcsim::InfoCommand(), dcsim::SimulateCommand(), dcsim::SearchCommand(),
-       dcsim::CompareCommand(), dcsim::DagCommand()}};
+       dcsim::ExplainCommand(), dcsim::CompareCommand(), dcsim::DagCommand()}};
   return dcsim::RunProgram(program, argc, argv);
 }
