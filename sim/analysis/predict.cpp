@@ -75,10 +75,9 @@ Schedule LowerFor(const Plan& plan, const PredictionInputs& inputs) {
   return Lower(plan, inputs.graph, inputs.profile, Workspaces{inputs.cluster.gpu.workspaces});
 }
 
-SimulationOptions OptionsFor(const Schedule& schedule, const Cluster& cluster) {
+SimulationOptions OptionsFor(const ScheduleOptions& chosen, const Cluster& cluster) {
   SimulationOptions options;
-  options.allocator.expandable_segments =
-      schedule.options().allocator == AllocatorMode::kExpandableSegments;
+  options.allocator.expandable_segments = chosen.allocator == AllocatorMode::kExpandableSegments;
   options.allocator.capacity = CapacityOf(cluster.gpu);
   options.allocator.device_memory = cluster.gpu.memory;
   options.synchronize = cluster.host.synchronize;
@@ -87,6 +86,10 @@ SimulationOptions OptionsFor(const Schedule& schedule, const Cluster& cluster) {
   options.queued_gap = cluster.gpu.gaps.kernel.value_or(Duration());
   options.contention = cluster.gpu.contention;
   return options;
+}
+
+SimulationOptions OptionsFor(const Schedule& schedule, const Cluster& cluster) {
+  return OptionsFor(schedule.options(), cluster);
 }
 
 Prediction Predict(const Schedule& schedule,

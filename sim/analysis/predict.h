@@ -27,6 +27,7 @@ Schedule LowerFor(const Plan& plan, const PredictionInputs& inputs);
 /// Steps of a prediction: 2 to warm up, 1 measured, the allocator that the plan chooses in the
 /// memory that the GPU leaves to it, host costs of the cluster. Throws Error when the GPU leaves
 /// nothing, or more than kMaxCapacity.
+SimulationOptions OptionsFor(const ScheduleOptions& options, const Cluster& cluster);
 SimulationOptions OptionsFor(const Schedule& schedule, const Cluster& cluster);
 
 struct Prediction {

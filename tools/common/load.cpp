@@ -135,6 +135,11 @@ Cluster LoadCluster(const std::string& path) {
   return ReadCluster(document.json(), document.locator());
 }
 
+SearchSpace LoadSpace(const std::string& path) {
+  const YamlDocument document = LoadYaml(path, "space file");
+  return ReadSearchSpace(document.json(), document.locator());
+}
+
 Override ParseOverride(const std::string& text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0) {

@@ -9,8 +9,9 @@
 #include "model/ir/graph.h"
 #include "model/ir/plan.h"
 #include "model/ir/profile.h"
-#include "tools/common/yaml_document.h"
 #include "model/passes/policy_inputs.h"
+#include "sim/search/space.h"
+#include "tools/common/yaml_document.h"
 
 namespace dcsim {
 
@@ -35,6 +36,9 @@ YamlDocument LoadYaml(const std::string& path, const std::string& what);
 
 /// Reads a cluster file; its "gpu" is the path of a GPU file, from the cluster file's folder.
 Cluster LoadCluster(const std::string& path);
+
+/// Reads a space file (dc-space/1).
+SearchSpace LoadSpace(const std::string& path);
 
 /// "--set key=value" of the command line.
 struct Override {

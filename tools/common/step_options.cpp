@@ -5,18 +5,15 @@
 #include "sim/analysis/policy_measurements.h"
 
 namespace dcsim {
-namespace {
 
-int RanksFor(const StepOptions& options, const Cluster& cluster) {
-  const int ranks = options.gpus == 0 ? cluster.gpus() : options.gpus;
+int RanksFor(int gpus, const Cluster& cluster) {
+  const int ranks = gpus == 0 ? cluster.gpus() : gpus;
   if (ranks < 1 || ranks > cluster.gpus()) {
-    throw Error("--gpus " + std::to_string(options.gpus) + ": expected from 1 to " +
+    throw Error("--gpus " + std::to_string(gpus) + ": expected from 1 to " +
                 std::to_string(cluster.gpus()) + ", the GPUs of " + cluster.name);
   }
   return ranks;
 }
-
-}  // namespace
 
 void DeclareStepOptions(CLI::App& app, StepOptions& options) {
   app.add_option("WORKLOAD", options.workload, "folder of a recorded workload (traces/qwen3-8b)")
@@ -41,7 +38,7 @@ LoadedStep LoadStep(const StepOptions& options) {
   Cluster cluster = LoadCluster(options.cluster);
   std::optional<Profile> profile = FindProfile(workload, cluster.gpu.name);
   const PredictionInputs inputs{workload.graph, profile ? &*profile : nullptr, cluster};
-  const int ranks = RanksFor(options, cluster);
+  const int ranks = RanksFor(options.gpus, cluster);
   Plan plan = LoadPlan(options.plan, overrides, workload.graph, ranks,
                        [&] { return MeasureForPolicy(inputs, ranks); });
   Schedule schedule = LowerFor(plan, inputs);

@@ -35,6 +35,9 @@ struct LoadedStep {
   }
 };
 
+/// Ranks for "--gpus", of which 0 means all of the cluster. Throws Error when it has fewer.
+int RanksFor(int gpus, const Cluster& cluster);
+
 LoadedStep LoadStep(const StepOptions& options);
 
 }  // namespace dcsim

@@ -5,6 +5,7 @@
 #include "model/base/error.h"
 #include "model/passes/lower.h"
 #include "model/passes/verify.h"
+#include "sim/analysis/policy_measurements.h"
 #include "tools/common/file.h"
 #include "tools/views/timeline_trace.h"
 
@@ -36,14 +37,23 @@ ExecutionSettings SettingsOf(const PlansToRun& what, const std::string& command)
   return settings;
 }
 
-std::vector<ExecutionCase> LowerCases(const Graph& graph, const PlansToRun& what) {
+std::vector<ExecutionCase> LowerCases(const Workload& workload, const PlansToRun& what) {
+  const Graph& graph = workload.graph;
+  std::function<PolicyInputs()> measure;
+  if (!what.cluster.empty()) {
+    measure = [&] {
+      const Cluster cluster = LoadCluster(what.cluster);
+      const auto profile = FindProfile(workload, cluster.gpu.name);
+      return MeasureForPolicy({graph, profile ? &*profile : nullptr, cluster}, what.gpus);
+    };
+  }
   std::vector<Override> overrides;
   for (const std::string& text : what.overrides) {
     overrides.push_back(ParseOverride(text));
   }
   std::vector<ExecutionCase> cases;
   for (const std::string& file : what.plans) {
-    Plan plan = LoadPlan(file, overrides, graph, what.gpus);
+    Plan plan = LoadPlan(file, overrides, graph, what.gpus, measure);
     Schedule schedule = Lower(plan, graph, nullptr, {});
     RequireCorrect(schedule, graph);
     cases.push_back({file, std::move(plan), std::move(schedule)});
@@ -77,7 +87,7 @@ bool RunPlans(const Workload& workload,
               const std::function<void(const ExecutionCase&, const ExecutionResult&)>& done) {
   const ExecutionSettings settings = SettingsOf(what, command);
   CheckFolder(what.out);
-  const auto cases = LowerCases(workload.graph, what);
+  const auto cases = LowerCases(workload, what);
   return ExecuteCases(workload.graph, cases, settings,
                       [&](std::size_t index, const ExecutionResult& executed) {
                         if (!what.out.empty()) {

@@ -19,6 +19,7 @@ struct PlansToRun {
   int steps = 20;
   bool trace = true;
   bool communicate = true;  // false: collectives are left out, for profiles of compute alone
+  std::string cluster;      // file of what policies may know of the machine; empty: nothing
   std::string out;          // folder for results and timelines; empty: none are written
 };
 

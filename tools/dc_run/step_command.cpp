@@ -63,6 +63,8 @@ Subcommand StepCommand() {
         app.add_flag("--trace,!--no-trace", what.trace, "record the kernels of one more step");
         app.add_flag("--communication,!--no-communication", what.communicate,
                      "leave collectives out, to see compute alone; losses are then meaningless");
+        app.add_option("--cluster", what.cluster,
+                       "cluster file: what DeepCompile's policies may know of the machine");
         app.add_option("--out", what.out, "folder for results and timelines");
         return [options] { return RunSteps(*options); };
       }};

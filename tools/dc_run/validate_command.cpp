@@ -18,7 +18,6 @@ namespace {
 
 struct ValidateOptions {
   std::string workload;
-  std::string cluster;
   std::string suite;
   std::string results;  // folder for a suite's results; empty: in the workloads' folders
   PlansToRun what;
@@ -41,11 +40,11 @@ void ShowCase(const Workload& workload,
 }
 
 ExitCode ValidatePlans(const ValidateOptions& options) {
-  if (options.workload.empty() || options.cluster.empty() || options.what.plans.empty()) {
+  if (options.workload.empty() || options.what.cluster.empty() || options.what.plans.empty()) {
     throw Error("expected WORKLOAD, --cluster and --plan, or --suite");
   }
   const Workload workload = LoadWorkload(options.workload);
-  const Cluster cluster = LoadCluster(options.cluster);
+  const Cluster cluster = LoadCluster(options.what.cluster);
   std::string command = "dc-run validate " + options.workload + " --gpus " +
                         std::to_string(options.what.gpus) + " --steps " +
                         std::to_string(options.what.steps);
@@ -92,6 +91,7 @@ bool RunCase(const ValidateOptions& options,
   PlansToRun what = options.what;
   what.plans = each.plans;
   what.overrides = each.changes;
+  what.cluster = suite.cluster;
   what.gpus = suite.gpus;
   what.warmup = suite.warmup;
   what.steps = suite.steps;
@@ -155,7 +155,7 @@ Subcommand ValidateCommand() {
         const auto options = std::make_shared<ValidateOptions>();
         PlansToRun& what = options->what;
         app.add_option("WORKLOAD", options->workload, "folder of a recorded workload");
-        app.add_option("--cluster", options->cluster, "cluster file to predict with");
+        app.add_option("--cluster", what.cluster, "cluster file to predict with");
         app.add_option("--plan", what.plans, "plan file; repeat to execute several")
             ->take_all()
             ->allow_extra_args(false);

@@ -8,6 +8,8 @@ namespace dcsim {
 Subcommand InfoCommand();
 Subcommand CompareCommand();
 Subcommand SimulateCommand();
+Subcommand SearchCommand();
+Subcommand ExplainCommand();
 Subcommand DagCommand();
 
 }  // namespace dcsim

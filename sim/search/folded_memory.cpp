@@ -1,0 +1,258 @@
+#include "sim/search/folded_memory.h"
+
+#include <algorithm>
+#include <array>
+
+#include "model/base/error.h"
+#include "model/graph/step_facts.h"
+#include "sim/engine/step_memory.h"
+#include "sim/memory/caching_allocator.h"
+
+namespace dcsim {
+namespace {
+
+constexpr StreamId kGatherPool = StreamOf(StreamRole::kGather);
+
+/// Every parameter kept: then the gather stream's pool never changes.
+Plan AllKept(const SearchProblem& problem, const ScheduleOptions& options, std::uint32_t order) {
+  Candidate kept;
+  kept.options = options;
+  kept.order = order;
+  kept.persistent.assign(problem.inputs.graph.params.size(), 1);
+  for (const auto& sites : FindGatherSites(problem, order)) {
+    GraphChoices choices;
+    for (const GatherSite& site : sites) {
+      choices.push_back({site.first, false});
+    }
+    kept.gathers.push_back(EncodeGathers(sites, choices));
+  }
+  return PlanOf(problem, kept);
+}
+
+/// Reserved and allocated bytes of the gather stream's pool with everything kept.
+MemoryPeaks KeptAlone(const AllocatorConfig& config, const std::vector<Bytes>& gathered) {
+  CachingAllocator allocator(config);
+  for (const Bytes bytes : gathered) {
+    if (bytes > Bytes(0)) {
+      allocator.Allocate(bytes, kGatherPool, {});
+    }
+  }
+  return {allocator.stats().allocated.current, allocator.stats().reserved.current};
+}
+
+std::vector<Bytes> GatheredBytes(const Schedule& schedule, std::size_t params) {
+  std::vector<Bytes> bytes(params);
+  for (const BufferId id : schedule.residents()) {
+    const Buffer& buffer = schedule.buffer(id);
+    if (buffer.buffer_class == BufferClass::kGatheredParameter) {
+      bytes[buffer.subject] = buffer.bytes;
+    }
+  }
+  return bytes;
+}
+
+/// The task behind the last one for which the host waits.
+std::size_t TailOf(const Schedule& schedule) {
+  std::size_t tail = 0;
+  for (std::size_t i = 0; i < schedule.task_count(); ++i) {
+    const bool waits = !schedule.waits(TaskId(i)).empty();
+    tail = schedule.task(TaskId(i)).on_host() && waits ? i + 1 : tail;
+  }
+  return tail;
+}
+
+/// Replays steps of a schedule whose gathered parameters are all resident.
+class Replay {
+ public:
+  Replay(const Schedule& schedule, const AllocatorConfig& config)
+      : schedule_(schedule),
+        memory_(schedule, config) {}
+
+  bool Start() { return memory_.AllocateResidents() == StepMemory::Status::kDone; }
+
+  bool Step(std::uint32_t step) {
+    peaks_.clear();
+    memory_.ResetPeaks();
+    const std::size_t tail = TailOf(schedule_);
+    for (std::size_t i = 0; i < schedule_.task_count(); ++i) {
+      const TaskId id(i);
+      calls_at_tail_ = i == tail ? memory_.driver_calls() : calls_at_tail_;
+      const bool op = schedule_.task(id).kind == TaskKind::kCompute;
+      if (op) {
+        EndStretch();
+      }
+      if (!schedule_.memory(id).empty() &&
+          memory_.Run(id, step, StreamProgress()) != StepMemory::Status::kDone) {
+        return false;
+      }
+      if (op) {
+        EndStretch();
+      }
+    }
+    EndStretch();
+    return true;
+  }
+
+  std::size_t driver_calls() const { return memory_.driver_calls(); }
+  /// Driver calls before the tail of the last step.
+  std::size_t calls_at_tail() const { return calls_at_tail_; }
+  const std::vector<std::int64_t>& peaks() const { return peaks_; }
+  const AllocatorStats& stats() const { return memory_.stats(); }
+
+ private:
+  void EndStretch() {
+    peaks_.push_back(memory_.stats().allocated.peak.count());
+    memory_.ResetPeaks();
+  }
+
+  const Schedule& schedule_;
+  StepMemory memory_;
+  std::vector<std::int64_t> peaks_;
+  std::size_t calls_at_tail_ = 0;
+};
+
+/// An allocation or release of a gathered parameter.
+struct GatherEvent {
+  std::uint32_t stretch = 0;  // that begins with it
+  ParamId param;
+  bool frees = false;
+};
+
+/// In host order, of one step.
+std::vector<GatherEvent> EventsOf(const FoldedMemory& memory, const Candidate& candidate) {
+  std::vector<GatherEvent> events;
+  const auto kept = [&candidate](ParamId id) { return candidate.persistent[id.index()] != 0; };
+  std::uint32_t first_op = 0;
+  for (int step = 0; step < memory.micro_steps; ++step) {
+    for (std::size_t g = 0; g < memory.uses.size(); ++g) {
+      const GraphGathers& gathers = candidate.gathers[g];
+      std::size_t launch = 0;
+      std::size_t param = 0;
+      const auto launch_until = [&](std::uint32_t position) {
+        for (; launch < gathers.launches.size() && gathers.launches[launch].position <= position;
+             ++launch) {
+          const std::uint32_t stretch = 2 * (first_op + gathers.launches[launch].position) + 1;
+          const auto begin = static_cast<std::ptrdiff_t>(events.size());
+          for (; param < gathers.launches[launch].end; ++param) {
+            if (!kept(gathers.params[param])) {
+              events.push_back({stretch, gathers.params[param], false});
+            }
+          }
+          // A launch is one for each dtype, in this order.
+          std::stable_sort(events.begin() + begin, events.end(),
+                           [&memory](const GatherEvent& a, const GatherEvent& b) {
+                             return memory.dtypes[a.param.index()] < memory.dtypes[b.param.index()];
+                           });
+        }
+      };
+      for (const FoldedUse& use : memory.uses[g]) {
+        launch_until(use.last);
+        if (!kept(use.param)) {
+          events.push_back({2 * (first_op + use.last) + 2, use.param, true});
+        }
+      }
+      first_op += memory.ops[g];
+    }
+  }
+  return events;
+}
+
+}  // namespace
+
+std::optional<FoldedMemory> FindFoldedMemory(const SearchProblem& problem,
+                                             const ScheduleOptions& options,
+                                             std::uint32_t order) {
+  const Graph& graph = problem.inputs.graph;
+  const Schedule schedule = LowerFor(AllKept(problem, options, order), problem.inputs);
+  FoldedMemory memory;
+  memory.config = OptionsFor(options, problem.inputs.cluster).allocator;
+  memory.config.capacity = kMaxCapacity;
+  memory.gathered = GatheredBytes(schedule, graph.params.size());
+  for (std::size_t i = 0; i < graph.params.size(); ++i) {
+    memory.dtypes.push_back(graph.dtype(ParamId(i)));
+  }
+  memory.micro_steps = options.gradient_accumulation_steps;
+  Replay replay(schedule, memory.config);
+  if (!replay.Start() || !replay.Step(0) || !replay.Step(1)) {
+    return std::nullopt;
+  }
+  const std::size_t calls = replay.calls_at_tail();
+  if (!replay.Step(2) || replay.driver_calls() != calls) {
+    return std::nullopt;
+  }
+  const MemoryPeaks kept = KeptAlone(memory.config, memory.gathered);
+  for (const std::int64_t peak : replay.peaks()) {
+    memory.allocated.push_back(peak - kept.allocated.count());
+  }
+  memory.reserved = replay.stats().reserved.current - kept.reserved;
+  for (const auto& ops : problem.orders[order]) {
+    const auto uses = FindUses(graph, ops);
+    std::vector<FoldedUse> of_graph;
+    for (std::size_t i = 0; i < graph.params.size(); ++i) {
+      const UseSpan& span = uses[graph.storage_of(graph.params[i].value).index()];
+      if (span.used) {
+        of_graph.push_back({ParamId(i), static_cast<std::uint32_t>(span.first),
+                            static_cast<std::uint32_t>(span.last)});
+      }
+    }
+    std::stable_sort(of_graph.begin(), of_graph.end(),
+                     [](const FoldedUse& a, const FoldedUse& b) { return a.last < b.last; });
+    memory.uses.push_back(std::move(of_graph));
+    memory.ops.push_back(static_cast<std::uint32_t>(ops.size()));
+  }
+  return memory;
+}
+
+std::optional<MemoryPeaks> FindFoldedPeaks(const FoldedMemory& memory, const Candidate& candidate) {
+  CachingAllocator allocator(memory.config);
+  std::vector<BlockHandle> blocks(memory.gathered.size(), kNoBlock);
+  const auto allocate = [&](ParamId id) {
+    blocks[id.index()] = allocator.Allocate(memory.gathered[id.index()], kGatherPool, {}).block;
+  };
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    if (candidate.persistent[i] != 0) {
+      allocate(ParamId(i));
+    }
+  }
+  const std::vector<GatherEvent> events = EventsOf(memory, candidate);
+  std::int64_t peak = 0;
+  std::int64_t now = 0;
+  std::size_t stretch = 0;
+  const auto pass = [&](std::size_t until) {
+    std::int64_t most = 0;
+    for (; stretch < until; ++stretch) {
+      most = std::max(most, memory.allocated[stretch]);
+    }
+    peak = std::max(peak, most + now);
+  };
+  // Behind each step all but the kept parameters is free, so a step without a driver call leaves
+  // the pool as it found it, and the next one is the same.
+  constexpr int kSteps = 3;
+  std::size_t calls = 0;
+  for (int step = 0; step < kSteps; ++step) {
+    const std::size_t before = allocator.segment_events().size();
+    peak = 0;
+    stretch = 0;
+    now = allocator.stats().allocated.current.count();
+    for (const GatherEvent& event : events) {
+      pass(event.stretch);
+      if (event.frees) {
+        allocator.Free(blocks[event.param.index()], {});
+      } else {
+        allocate(event.param);
+      }
+      now = allocator.stats().allocated.current.count();
+    }
+    pass(memory.allocated.size());
+    calls = allocator.segment_events().size() - before;
+    if (step > 0 && calls == 0) {
+      break;
+    }
+  }
+  if (calls != 0) {
+    return std::nullopt;
+  }
+  return MemoryPeaks{Bytes(peak), memory.reserved + allocator.stats().reserved.current};
+}
+
+}  // namespace dcsim

@@ -1,0 +1,385 @@
+#include "sim/search/folded_program.h"
+
+#include <algorithm>
+
+#include "model/cost/collective_cost.h"
+#include "model/graph/step_facts.h"
+#include "model/passes/sharding.h"
+
+namespace dcsim {
+namespace {
+
+std::size_t Index(Counter counter) {
+  return static_cast<std::size_t>(counter);
+}
+
+/// Counter of a stream's own tasks.
+Counter CounterOf(std::uint8_t stream) {
+  switch (static_cast<StreamRole>(stream)) {
+    case StreamRole::kCompute:
+      return Counter::kCompute;
+    case StreamRole::kGather:
+      return Counter::kGather;
+    case StreamRole::kReduce:
+      return Counter::kReduce;
+    case StreamRole::kCopy:
+      return Counter::kCopy;
+  }
+  return Counter::kCompute;
+}
+
+/// A task of the base schedule: every gather at its use, nothing kept.
+struct BaseTask {
+  enum class Kind : std::uint8_t { kHost, kSync, kStream, kVariable };
+  Kind kind = Kind::kHost;
+  std::uint32_t index = 0;  // among the stream's fixed tasks
+};
+
+/// Folds one base schedule. Sets `covered_` to false where it finds a shape that it does not know.
+class Folder {
+ public:
+  Folder(const SearchProblem& problem, const Schedule& schedule, std::uint32_t order)
+      : problem_(problem),
+        schedule_(schedule),
+        orders_(problem.orders[order]),
+        costs_(EstimateWorks(
+            schedule, problem.inputs.graph, problem.inputs.profile, problem.inputs.cluster)),
+        tasks_(schedule.task_count()) {}
+
+  std::optional<FoldedProgram> Fold() {
+    Classify();
+    FindTail();
+    if (!covered_ || !IsQuietAtTail()) {
+      return std::nullopt;
+    }
+    AddTasks(tail_, schedule_.task_count());
+    program_.first_host = host_;
+    for (std::size_t stream = 0; stream < kStreamCount; ++stream) {
+      const auto counter = Index(CounterOf(static_cast<std::uint8_t>(stream)));
+      program_.first_step[counter] = static_cast<std::uint32_t>(ListOf(stream).size());
+    }
+    first_tasks_ = key_task_;
+    in_first_ = false;
+    AddTasks(0, schedule_.task_count());
+    program_.host = host_;
+    AddUses();
+    AddPrices();
+    return covered_ ? std::optional(std::move(program_)) : std::nullopt;
+  }
+
+ private:
+  const WorkCost& CostOf(std::size_t task) const {
+    return costs_[schedule_.task(TaskId(task)).work.index()];
+  }
+
+  std::vector<FoldedTask>& ListOf(std::size_t stream) {
+    switch (static_cast<StreamRole>(stream)) {
+      case StreamRole::kCompute:
+        return program_.compute;
+      case StreamRole::kGather:
+        return program_.gather;
+      case StreamRole::kReduce:
+        return program_.reduce;
+      case StreamRole::kCopy:
+        return program_.copy;
+    }
+    return program_.compute;
+  }
+
+  bool IsGatherWait(TaskId id) const {
+    const auto waits = schedule_.waits(id);
+    return schedule_.task(id).kind == TaskKind::kWait && waits.size() == 1 &&
+           schedule_.task(waits.front()).kind == TaskKind::kAllGather;
+  }
+
+  void Classify() {
+    std::array<std::uint32_t, kStreamCount> counts{};
+    for (std::size_t i = 0; i < tasks_.size(); ++i) {
+      const TaskId id(i);
+      const Task& task = schedule_.task(id);
+      if (task.kind == TaskKind::kAllGather || IsGatherWait(id)) {
+        tasks_[i].kind = BaseTask::Kind::kVariable;
+      } else if (!task.on_host()) {
+        tasks_[i] = {BaseTask::Kind::kStream, counts[task.stream]++};
+      } else if (!schedule_.waits(id).empty()) {
+        tasks_[i].kind = BaseTask::Kind::kSync;
+      }
+      const bool priced = task.kind == TaskKind::kRelease && CostOf(i).host != Duration();
+      covered_ = covered_ && !priced;
+    }
+  }
+
+  /// The last task for which the host waits, and the first one behind it.
+  void FindTail() {
+    for (std::size_t i = 0; i < tasks_.size(); ++i) {
+      if (tasks_[i].kind == BaseTask::Kind::kSync) {
+        tail_ = i + 1;
+      }
+    }
+    // The host must spend time before it puts something on a stream again: then no task there
+    // starts at the moment at which another one ended.
+    std::int64_t host = 0;
+    std::size_t next = tail_;
+    while (next < tasks_.size() && host == 0) {
+      host += CostOf(next).host.ns();
+      if (tasks_[next].kind == BaseTask::Kind::kStream && host == 0) {
+        covered_ = false;
+      }
+      ++next;
+    }
+    covered_ = covered_ && tail_ > 0 && host > 0;
+  }
+
+  /// The last task of a stream before `end`, variable ones included, or None().
+  TaskId LastBefore(StreamRole stream, std::size_t end) const {
+    for (std::size_t i = end; i-- > 0;) {
+      if (schedule_.task(TaskId(i)).stream == static_cast<std::uint8_t>(stream)) {
+        return TaskId(i);
+      }
+    }
+    return TaskId::None();
+  }
+
+  bool WaitsFor(TaskId task, TaskId waited) const {
+    const auto waits = schedule_.waits(task);
+    return std::find(waits.begin(), waits.end(), waited) != waits.end();
+  }
+
+  /// Whether every stream is idle once the host goes on behind its last wait, in every plan: it
+  /// waits for the last task of the reduce stream; some task there waited for the last copy; the
+  /// copy waited for compute; what compute was given later is over at once, and waits for copies or
+  /// reductions alone. Gathers end before the ops that need them, all of which come before.
+  bool IsQuietAtTail() {
+    const std::size_t sync = tail_ - 1;
+    const TaskId reduce = LastBefore(StreamRole::kReduce, sync);
+    const TaskId copy = LastBefore(StreamRole::kCopy, sync);
+    if (reduce.is_none() || copy.is_none() || !WaitsFor(TaskId(sync), reduce)) {
+      return false;
+    }
+    bool copies_reduced = false;
+    for (std::size_t i = copy.index(); i < sync; ++i) {
+      const bool on_reduce =
+          schedule_.task(TaskId(i)).stream == static_cast<std::uint8_t>(StreamRole::kReduce);
+      copies_reduced = copies_reduced || (on_reduce && WaitsFor(TaskId(i), copy));
+    }
+    const TaskId compute = LastBefore(StreamRole::kCompute, copy.index());
+    if (!copies_reduced || compute.is_none() || !WaitsFor(copy, compute)) {
+      return false;
+    }
+    for (std::size_t i = compute.index() + 1; i < sync; ++i) {
+      const bool on_compute =
+          schedule_.task(TaskId(i)).stream == static_cast<std::uint8_t>(StreamRole::kCompute);
+      const bool gathers = tasks_[i].kind == BaseTask::Kind::kVariable;
+      if (gathers || (on_compute && CostOf(i).device != Duration())) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /// Adds the tasks from `begin` on to the program, behind what it holds.
+  void AddTasks(std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) {
+      switch (tasks_[i].kind) {
+        case BaseTask::Kind::kVariable:
+          continue;
+        case BaseTask::Kind::kHost:
+          NoteOp(i);
+          host_ += CostOf(i).host.ns();
+          break;
+        case BaseTask::Kind::kSync:
+          AddSync(i);
+          break;
+        case BaseTask::Kind::kStream:
+          NoteOp(i);
+          host_ += CostOf(i).host.ns();
+          AddStreamTask(i);
+          break;
+      }
+      ++key_task_;
+    }
+  }
+
+  /// The anchor of an op, when task `i` is one.
+  void NoteOp(std::size_t i) {
+    const Task& task = schedule_.task(TaskId(i));
+    if (in_first_ || task.kind != TaskKind::kCompute) {
+      return;
+    }
+    auto& anchors = program_.anchors;
+    while (anchors.size() <= task.micro_step) {
+      anchors.emplace_back(orders_.size());
+    }
+    auto& of_step = anchors[task.micro_step];
+    std::size_t g = 0;
+    while (g < orders_.size() && of_step[g].size() == orders_[g].size()) {
+      ++g;
+    }
+    const OpId op(schedule_.work(task.work).subject);
+    if (g == orders_.size() || orders_[g][of_step[g].size()] != op) {
+      covered_ = false;
+      return;
+    }
+    of_step[g].push_back(
+        {KeyOf(key_task_, 0), static_cast<std::uint32_t>(program_.compute.size()), host_});
+  }
+
+  void AddSync(std::size_t i) {
+    FoldedSync sync;
+    sync.reach = host_;
+    sync.key = KeyOf(key_task_, kTaskItself);
+    for (const TaskId waited : schedule_.waits(TaskId(i))) {
+      AddNeed(waited, sync.needs);
+    }
+    program_.syncs.push_back(sync);
+    host_ += CostOf(i).host.ns();
+  }
+
+  /// Ended tasks of a counter that a wait for a fixed task asks for.
+  void AddNeed(TaskId waited, Counts& needs) {
+    if (tasks_[waited.index()].kind != BaseTask::Kind::kStream) {
+      covered_ = false;
+      return;
+    }
+    const std::size_t counter = Index(CounterOf(schedule_.task(waited).stream));
+    const std::uint32_t own = tasks_[waited.index()].index;
+    std::uint32_t count = program_.first_step[counter] + own + 1;
+    if (in_first_) {
+      const std::uint32_t begun = CountBefore(schedule_.task(waited).stream);
+      count = own < begun ? 0 : own - begun + 1;
+    }
+    needs[counter] = std::max(needs[counter], count);
+  }
+
+  /// Fixed tasks of a stream before the tail.
+  std::uint32_t CountBefore(std::uint8_t stream) const {
+    std::uint32_t count = 0;
+    for (std::size_t i = 0; i < tail_; ++i) {
+      const bool counts = tasks_[i].kind == BaseTask::Kind::kStream;
+      count += counts && schedule_.task(TaskId(i)).stream == stream ? 1U : 0U;
+    }
+    return count;
+  }
+
+  void AddStreamTask(std::size_t i) {
+    const TaskId id(i);
+    const std::uint8_t stream = schedule_.task(id).stream;
+    FoldedTask task;
+    task.issue = host_;
+    task.device = CostOf(i).device.ns();
+    task.use = CostOf(i).use;
+    task.key = KeyOf(key_task_, kTaskItself);
+    for (const TaskId waited : schedule_.waits(id)) {
+      const bool compute =
+          schedule_.task(waited).stream == static_cast<std::uint8_t>(StreamRole::kCompute);
+      if (!compute) {
+        AddNeed(waited, task.needs);
+        continue;
+      }
+      // All of compute that has been issued, gathers' waits included; AddNeed cannot count those.
+      covered_ = covered_ && waited == LastBefore(StreamRole::kCompute, i);
+      task.needs_compute = true;
+      task.needs[Index(Counter::kCompute)] = static_cast<std::uint32_t>(program_.compute.size());
+    }
+    task.waits = !schedule_.waits(id).empty();
+    if (const Collective* collective = schedule_.FindCollective(id)) {
+      task.collective = true;
+      task.shares_communicator = collective->communicator == 0;
+      covered_ = covered_ && stream == static_cast<std::uint8_t>(StreamRole::kReduce);
+    }
+    ListOf(stream).push_back(task);
+  }
+
+  void AddUses() {
+    const Graph& graph = problem_.inputs.graph;
+    for (const auto& order : orders_) {
+      const auto uses = FindUses(graph, order);
+      std::vector<FoldedUse> of_graph;
+      for (std::size_t i = 0; i < graph.params.size(); ++i) {
+        const UseSpan& span = uses[graph.storage_of(graph.params[i].value).index()];
+        if (span.used) {
+          of_graph.push_back({ParamId(i), static_cast<std::uint32_t>(span.first),
+                              static_cast<std::uint32_t>(span.last)});
+        }
+      }
+      std::stable_sort(of_graph.begin(), of_graph.end(),
+                       [](const FoldedUse& a, const FoldedUse& b) { return a.first < b.first; });
+      program_.uses.push_back(std::move(of_graph));
+    }
+    for (const auto& of_step : program_.anchors) {
+      for (std::size_t g = 0; g < orders_.size(); ++g) {
+        covered_ = covered_ && of_step[g].size() == orders_[g].size();
+      }
+    }
+    const auto steps = static_cast<std::size_t>(schedule_.options().gradient_accumulation_steps);
+    covered_ = covered_ && program_.anchors.size() == steps;
+  }
+
+  void AddPrices() {
+    const Cluster& cluster = problem_.inputs.cluster;
+    const Graph& graph = problem_.inputs.graph;
+    for (std::size_t i = 0; i < graph.params.size(); ++i) {
+      const std::int64_t elements = GatheredElements(graph.numel(ParamId(i)), problem_.ranks);
+      const Bytes payload(elements * ElementBytes(graph.dtype(ParamId(i))));
+      program_.gather_time.push_back(CollectiveTime(cluster, CollectiveKind::kAllGather,
+                                                    Engine::kNccl, payload, problem_.ranks)
+                                         .time.ns());
+    }
+    constexpr std::int64_t kEventsOfACall = 3;
+    program_.gather_call = cluster.host.collective.ns() + kEventsOfACall * cluster.host.event.ns();
+    program_.wait_host = cluster.host.event.ns();
+    const SimulationOptions options = OptionsFor(schedule_, cluster);
+    program_.synchronize = options.synchronize.ns();
+    program_.collective_gap = options.collective_gap.ns();
+    program_.queued_gap = options.queued_gap.ns();
+    program_.contention = options.contention;
+    program_.one_communicator = schedule_.options().communicators == 1;
+  }
+
+  const SearchProblem& problem_;
+  const Schedule& schedule_;
+  const std::vector<std::vector<OpId>>& orders_;
+  std::vector<WorkCost> costs_;
+  std::vector<BaseTask> tasks_;
+  std::size_t tail_ = 0;
+  bool covered_ = true;
+
+  FoldedProgram program_;
+  std::int64_t host_ = 0;
+  std::size_t key_task_ = 0;
+  std::size_t first_tasks_ = 0;
+  bool in_first_ = true;
+};
+
+/// Every gather at its use, alone; nothing kept.
+Candidate BaseCandidate(const SearchProblem& problem,
+                        const ScheduleOptions& options,
+                        std::uint32_t order) {
+  Candidate base;
+  base.options = options;
+  base.order = order;
+  base.persistent.resize(problem.inputs.graph.params.size());
+  for (const auto& sites : FindGatherSites(problem, order)) {
+    GraphChoices choices;
+    for (const GatherSite& site : sites) {
+      choices.push_back({site.first, false});
+    }
+    base.gathers.push_back(EncodeGathers(sites, choices));
+  }
+  return base;
+}
+
+}  // namespace
+
+std::optional<FoldedProgram> FindFoldedProgram(const SearchProblem& problem,
+                                               const ScheduleOptions& options,
+                                               std::uint32_t order) {
+  if (options.stage != 3 || options.release != ReleaseMode::kEventOrdered) {
+    return std::nullopt;
+  }
+  const Schedule schedule =
+      LowerFor(PlanOf(problem, BaseCandidate(problem, options, order)), problem.inputs);
+  return Folder(problem, schedule, order).Fold();
+}
+
+}  // namespace dcsim

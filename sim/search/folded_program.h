@@ -1,0 +1,106 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "model/cost/contention.h"
+#include "sim/engine/simulate.h"
+#include "sim/search/candidate.h"
+
+namespace dcsim {
+
+/// What must have ended before a task may start, as counts of ended tasks. Gathers and the waits
+/// for them differ from plan to plan, so they have counters of their own.
+enum class Counter : std::uint8_t {
+  kCompute,  // tasks of the compute stream that every plan has
+  kWait,     // waits of the compute stream for gathers
+  kGather,
+  kReduce,
+  kCopy,
+};
+constexpr std::size_t kCounters = 5;
+using Counts = std::array<std::uint32_t, kCounters>;
+
+/// A task of a stream that every plan has. Times are in ns; host times as if the host never waited.
+struct FoldedTask {
+  std::int64_t issue = 0;  // of the host, since the program's start, gathers and waits left out
+  std::int64_t device = 0;
+  std::uint64_t key = 0;  // place in the order of issue (KeyOf)
+  Counts needs{};         // kWait and kGather counted in plans, not here
+  DeviceUse use = DeviceUse::kStreaming;
+  bool waits = false;                // `needs` is not all zero, or plans add to it
+  bool needs_compute = false;        // all compute tasks issued before it
+  bool collective = false;           // takes its turn in a communicator
+  bool shares_communicator = false;  // with the gathers
+};
+
+/// The host waits.
+struct FoldedSync {
+  std::int64_t reach = 0;  // host time at which it gets there
+  std::uint64_t key = 0;
+  Counts needs{};
+};
+
+/// Keys order tasks by issue: (task of the base schedule that it is, or that follows it) first.
+constexpr int kKeyBits = 20;
+constexpr std::uint64_t kTaskItself = (std::uint64_t{1} << kKeyBits) - 1;
+constexpr std::uint64_t KeyOf(std::size_t task, std::uint64_t within) {
+  return std::uint64_t{task} << kKeyBits | within;
+}
+
+/// Where a plan may put gathers and waits: right before one op of one micro-step.
+struct FoldedAnchor {
+  std::uint64_t key = 0;      // of the op's own task
+  std::uint32_t compute = 0;  // compute tasks before it
+  std::int64_t host = 0;      // host time before it
+};
+
+/// A parameter that a graph uses from one op to another.
+struct FoldedUse {
+  ParamId param;
+  std::uint32_t first = 0;  // positions in the graph's order
+  std::uint32_t last = 0;
+};
+
+/// What all ZeRO-3 plans with the same options and order have in common, laid out for the engine:
+/// the end of one step, from where the host has waited for everything, and the whole step behind
+/// it. Immutable.
+struct FoldedProgram {
+  std::vector<FoldedTask> compute;
+  std::vector<FoldedTask> reduce;
+  std::vector<FoldedTask> copy;
+  std::vector<FoldedTask> gather;  // waits of the gather stream
+  std::vector<FoldedSync> syncs;
+  std::vector<std::vector<std::vector<FoldedAnchor>>> anchors;  // by micro-step, graph, position
+  std::vector<std::vector<FoldedUse>> uses;  // by graph, by first use, ties by param
+  Counts first_step{};                       // tasks of the first step's end
+  std::int64_t first_host = 0;               // host time of that end
+  std::int64_t host = 0;                     // of everything
+
+  // Prices.
+  std::vector<std::int64_t> gather_time;  // by param, launched alone
+  std::int64_t gather_call = 0;           // host time of one call of a launch, its events included
+  std::int64_t wait_host = 0;
+  std::int64_t synchronize = 0;
+  std::int64_t collective_gap = 0;
+  std::int64_t queued_gap = 0;
+  Contention contention;
+  bool one_communicator = true;
+};
+
+/// Folds what plans with these options and this order have in common, or nothing when the step has
+/// a shape that folding does not cover; then plans are simulated plainly.
+std::optional<FoldedProgram> FindFoldedProgram(const SearchProblem& problem,
+                                               const ScheduleOptions& options,
+                                               std::uint32_t order);
+
+/// Step time of a plan: of the measured step, as Simulate has it after any number of steps to warm
+/// up, provided that the allocator asks the driver for nothing in them behind the last host wait of
+/// the step before.
+Duration FoldedStepTime(const SearchProblem& problem,
+                        const FoldedProgram& program,
+                        const Candidate& candidate);
+
+}  // namespace dcsim

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/base/units.h"
+#include "model/ir/document.h"
+#include "sim/search/candidate.h"
+
+namespace dcsim {
+
+/// What a search may change about the gathers of ZeRO-3, parameter by parameter.
+struct GatherSpace {
+  std::int64_t most_ahead = 64;  // parameters that a gather may be issued before its own, by use
+  std::int64_t most_in_launch = 16;             // parameters of one launch
+  Bytes largest_launch = Bytes(1'000'000'000);  // DeepCompile's MAX_FUSE_SIZE
+  std::optional<Bytes> most_in_flight;  // gathered before its first use, persistent ones left out
+  bool choose_persistent = true;        // which parameters stay gathered
+  std::vector<std::string> always_gathered;  // names with '*' of those that stay in any case
+  std::vector<std::string> never_kept;       // names with '*' of those that may not stay
+};
+
+/// The schedules among which a search chooses. File form: dc-space/1 (docs/search.md).
+struct SearchSpace {
+  std::optional<Bytes> memory_limit;     // of reserved bytes
+  std::vector<ScheduleOptions> options;  // combinations that agree with each other
+  GatherSpace gathers;
+};
+
+/// Reads a dc-space/1 document. Every combination of the listed options is kept that no rule of
+/// plans forbids; what a stage does not look at takes its first value. Throws Error with every
+/// fault: unknown keys with the nearest known one, values out of range, no combination left.
+SearchSpace ReadSearchSpace(const Json& document, const Locator& locate);
+
+/// What a search without a space file chooses from; the same as configs/spaces/default.yaml.
+Json DefaultSearchSpace();
+
+/// The gathers of a space for one workload: its patterns matched, its bounds as predicates.
+class GatherRules {
+ public:
+  /// Throws Error when a pattern matches no parameter.
+  GatherRules(const GatherSpace& space, const Graph& graph);
+
+  const GatherSpace& space() const { return space_; }
+  bool may_keep(ParamId id) const { return may_keep_[id.index()]; }
+  bool must_keep(ParamId id) const { return must_keep_[id.index()]; }
+
+  /// Whether the space holds these gathers of one graph.
+  bool Admit(const std::vector<GatherSite>& sites,
+             const GraphGathers& gathers,
+             const std::vector<std::uint8_t>& persistent) const;
+
+ private:
+  bool AdmitsLaunches(const std::vector<GatherSite>& sites, const GraphGathers& gathers) const;
+  bool AdmitsFlight(const std::vector<GatherSite>& sites,
+                    const GraphGathers& gathers,
+                    const std::vector<std::uint8_t>& persistent) const;
+
+  GatherSpace space_;
+  std::vector<bool> may_keep_;
+  std::vector<bool> must_keep_;
+};
+
+}  // namespace dcsim

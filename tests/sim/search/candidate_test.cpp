@@ -1,0 +1,103 @@
+#include "sim/search/candidate.h"
+
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "model/passes/resolve.h"
+#include "sim/search/moves.h"
+#include "tests/sim/random_step.h"
+#include "tests/sim/search/search_kit.h"
+#include "tests/sim/test_cluster.h"
+
+namespace dcsim {
+namespace {
+
+TEST(CandidateTest, PlanComesBackFromItsCandidate) {
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    const RandomStep step = MakeRandomStep(seed);
+    const Cluster cluster = HandCluster();
+    SearchProblem problem = MakeProblem({step.graph, nullptr, cluster}, step.plan.ranks);
+    const std::uint32_t order = AddOrder(problem, step.plan);
+    Plan found = PlanOf(problem, MakeCandidate(problem, step.plan, order));
+    EXPECT_EQ(found.policy, "search");
+    found.policy = step.plan.policy;
+    EXPECT_EQ(found, step.plan) << "seed " << seed;
+  }
+}
+
+TEST(CandidateTest, RecordedOrderIsNotAddedTwice) {
+  const Graph graph = ProductChain(2);
+  const Cluster cluster = HandCluster();
+  SearchProblem problem = MakeProblem({graph, nullptr, cluster}, 2);
+  EXPECT_EQ(AddOrder(problem, Resolve(PlanSpec(), graph, 2)), 0U);
+  EXPECT_EQ(problem.orders.size(), 1U);
+}
+
+// Whatever random changes make lies in the space and is a plan that can be lowered.
+TEST(CandidateTest, ChangesStayInTheSpace) {
+  const Graph graph = ProductChain(6);
+  const Cluster cluster = HandCluster();
+  const SearchProblem problem = MakeProblem({graph, nullptr, cluster}, 4);
+  SearchSpace space = SmallSpace(3);
+  space.gathers.most_in_flight = Bytes::MiB(100);
+  space.gathers.never_kept = {"w1"};
+  space.gathers.always_gathered = {"w2"};
+  const Moves moves(problem, space);
+  Random random(5);
+  Candidate candidate = moves.Uniform(space.options.front(), 2, 1, {});
+  for (int i = 0; i < 500; ++i) {
+    candidate = moves.Mutate(candidate, random);
+    ASSERT_EQ(FindPlanFaults(PlanOf(problem, candidate), graph), std::vector<std::string>());
+    ASSERT_EQ(candidate.persistent[1], 0);
+    ASSERT_EQ(candidate.persistent[2], 1);
+    for (std::size_t g = 0; g < candidate.gathers.size(); ++g) {
+      ASSERT_TRUE(
+          moves.rules().Admit(moves.sites(0)[g], candidate.gathers[g], candidate.persistent));
+    }
+  }
+}
+
+TEST(CandidateTest, ChoicesComeBackFromTheirLaunches) {
+  const Graph graph = ProductChain(4);
+  const Cluster cluster = HandCluster();
+  const SearchProblem problem = MakeProblem({graph, nullptr, cluster}, 4);
+  const auto sites = FindGatherSites(problem, 0)[0];
+  ASSERT_EQ(sites.size(), 4U);
+  // w0 and w1 together at once, w2 by itself at the same place, w3 at its use.
+  const GraphChoices choices = {{0, false}, {0, true}, {0, false}, {sites[3].first, false}};
+  const GraphGathers gathers = EncodeGathers(sites, choices);
+  ASSERT_EQ(gathers.launches.size(), 3U);
+  EXPECT_EQ(gathers.launches[0], (GatherLaunch{0, 2}));
+  EXPECT_EQ(gathers.launches[1], (GatherLaunch{0, 3}));
+  EXPECT_EQ(gathers.launches[2], (GatherLaunch{sites[3].first, 4}));
+  EXPECT_EQ(DecodeGathers(sites, gathers), choices);
+}
+
+// Each decision moves both halves of the hash.
+TEST(CandidateTest, EveryDecisionIsInTheHash) {
+  const Graph graph = ProductChain(4);
+  const Cluster cluster = HandCluster();
+  const SearchProblem problem = MakeProblem({graph, nullptr, cluster}, 4);
+  const SearchSpace space = SmallSpace(8);
+  const Moves moves(problem, space);
+  const Candidate base = moves.Uniform(space.options.front(), 0, 1, {});
+  std::vector<Candidate> others(6, base);
+  others[0].options.double_buffer = false;
+  others[1].options.gradient_clipping = 1.0;
+  others[2].order = 1;
+  others[3].persistent[3] = 1;
+  others[4].gathers[0].launches[1].position = 0;
+  others[5].gathers[0].launches.erase(others[5].gathers[0].launches.begin());
+  std::set<std::uint64_t> first = {HashOf(base)[0]};
+  std::set<std::uint64_t> second = {HashOf(base)[1]};
+  for (const Candidate& other : others) {
+    first.insert(HashOf(other)[0]);
+    second.insert(HashOf(other)[1]);
+  }
+  EXPECT_EQ(first.size(), 7U);
+  EXPECT_EQ(second.size(), 7U);
+}
+
+}  // namespace
+}  // namespace dcsim

@@ -1,0 +1,133 @@
+// Scores by exact shortcuts against Lower and Simulate, to the nanosecond and byte.
+
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "model/ir/profile_reader.h"
+#include "model/passes/resolve.h"
+#include "sim/search/evaluator.h"
+#include "sim/search/moves.h"
+#include "tests/sim/random_step.h"
+#include "tests/sim/search/search_kit.h"
+#include "tests/sim/test_cluster.h"
+#include "tests/support/row_name.h"
+#include "tests/support/workloads.h"
+#include "tools/common/load.h"
+
+namespace dcsim {
+namespace {
+
+std::string Describe(const Score& score) {
+  return std::string(VerdictName(score.verdict)) + " " + std::to_string(score.step_time.ns()) +
+         " ns, " + std::to_string(score.peak_allocated.count()) + " B allocated, " +
+         std::to_string(score.peak_reserved.count()) + " B reserved";
+}
+
+/// Both scores of random plans whose ZeRO stage is made 3. Returns how many were folded.
+std::uint64_t CompareRandomPlans(bool contended) {
+  constexpr std::uint64_t kSeeds = 1500;
+  std::uint64_t folded = 0;
+  for (std::uint64_t seed = 0; seed < kSeeds && !testing::Test::HasFailure(); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const RandomStep step = MakeRandomStep(seed);
+    if (step.plan.options.stage != 3) {
+      continue;
+    }
+    const Cluster cluster = contended ? ContendedCluster(seed) : HandCluster();
+    const PredictionInputs inputs{step.graph, seed % 3 == 0 ? &step.profile : nullptr, cluster};
+    SearchProblem problem = MakeProblem(inputs, step.plan.ranks);
+    const std::uint32_t order = AddOrder(problem, step.plan);
+    const Candidate candidate = MakeCandidate(problem, step.plan, order);
+    Evaluator evaluator(problem, {});
+    const Score found = evaluator.Evaluate(candidate);
+    const Score expected = EvaluatePlainly(problem, candidate, evaluator.memory_limit());
+    EXPECT_EQ(found, expected) << Describe(found) << ", expected " << Describe(expected);
+    folded += evaluator.folded();
+  }
+  return folded;
+}
+
+TEST(FoldedTest, RandomPlansScoreAsSimulated) {
+  EXPECT_GT(CompareRandomPlans(/*contended=*/false), 60U);
+}
+
+TEST(FoldedTest, RandomPlansScoreAsSimulatedUnderContention) {
+  EXPECT_GT(CompareRandomPlans(/*contended=*/true), 60U);
+}
+
+struct WorkloadRow {
+  const char* name;
+  const char* folder;
+};
+
+class FoldedWorkloadTest : public testing::TestWithParam<WorkloadRow> {};
+
+INSTANTIATE_TEST_SUITE_P(Committed,
+                         FoldedWorkloadTest,
+                         testing::Values(WorkloadRow{"Llama8b", "llama-3-8b"},
+                                         WorkloadRow{"Llama1b", "llama-3.2-1b"},
+                                         WorkloadRow{"Mlp", "mlp-8x4096"},
+                                         WorkloadRow{"Qwen8b", "qwen3-8b"},
+                                         WorkloadRow{"TinyLlama", "tiny-llama"}),
+                         RowName());
+
+/// Plans that a search meets: uniform ones, and what many random changes make of them.
+std::vector<Candidate> WalkedCandidates(const Moves& moves, std::uint64_t seed) {
+  std::vector<Candidate> candidates;
+  Random random(seed);
+  for (const ScheduleOptions& options : moves.space().options) {
+    Candidate candidate =
+        moves.Uniform(options, static_cast<std::int64_t>(random.Below(20)), 2, {});
+    for (int i = 0; i < 3; ++i) {
+      candidates.push_back(candidate);
+      for (int change = 0; change < 8; ++change) {
+        candidate = moves.Mutate(candidate, random);
+      }
+    }
+  }
+  return candidates;
+}
+
+void CompareWorkload(const std::string& folder, const std::string& cluster_file, Json options) {
+  const Graph graph = WorkloadGraph(folder);
+  const Cluster cluster =
+      LoadCluster(DCSIM_SOURCE_DIR "/configs/clusters/" + cluster_file + ".yaml");
+  const Workload workload{DCSIM_SOURCE_DIR "/traces/" + folder, graph};
+  const auto profile = FindProfile(workload, cluster.gpu.name);
+  const PredictionInputs inputs{graph, profile ? &*profile : nullptr, cluster};
+  const SearchProblem problem = MakeProblem(inputs, cluster.gpus());
+  const Json document = {{"format", "dc-space/1"}, {"options", std::move(options)}};
+  const SearchSpace space = ReadSearchSpace(document, PointerLocator("test"));
+  const Moves moves(problem, space);
+  const auto candidates = WalkedCandidates(moves, 7);
+  Evaluator evaluator(problem, {});
+  const auto found = evaluator.Evaluate(candidates);
+  EXPECT_GE(evaluator.folded() * 2, evaluator.evaluated());
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    const Score expected = EvaluatePlainly(problem, candidates[i], evaluator.memory_limit());
+    EXPECT_EQ(found[i], expected) << i << ": " << Describe(found[i]) << ", expected "
+                                  << Describe(expected);
+  }
+}
+
+TEST_P(FoldedWorkloadTest, PlansScoreAsSimulated) {
+  CompareWorkload(GetParam().folder, "h200-4",
+                  {{"stage", 3},
+                   {"reduce_bucket", {"50e6 elements", "500e6 elements"}},
+                   {"double_buffer", {true, false}},
+                   {"communicators", {1, 2}}});
+}
+
+TEST_P(FoldedWorkloadTest, PlansOfSeveralMicroStepsScoreAsSimulated) {
+  CompareWorkload(GetParam().folder, "h200-8",
+                  {{"stage", 3},
+                   {"gradient_accumulation_steps", 3},
+                   {"gradient_clipping", 1.0},
+                   {"optimizer", "foreach"},
+                   {"allocator", {"default", "expandable_segments"}}});
+}
+
+}  // namespace
+}  // namespace dcsim

@@ -1,0 +1,67 @@
+#include "sim/search/space.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/sim/search/search_kit.h"
+#include "tests/support/error_text.h"
+#include "tools/common/load.h"
+
+namespace dcsim {
+namespace {
+
+SearchSpace Read(const Json& options, const Json& gathers = Json::object()) {
+  const Json document = {{"format", "dc-space/1"}, {"options", options}, {"gathers", gathers}};
+  return ReadSearchSpace(document, PointerLocator("space.yaml"));
+}
+
+TEST(SearchSpaceTest, CombinesAllValues) {
+  const SearchSpace space =
+      Read({{"stage", 3}, {"communicators", {1, 2}}, {"double_buffer", {true, false}}});
+  ASSERT_EQ(space.options.size(), 4U);
+  EXPECT_EQ(space.options[3].communicators, 2);
+  EXPECT_FALSE(space.options[3].double_buffer);
+}
+
+// one_per_bucket goes with all_reduce in stages 1 and 2 only; ZeRO-3 looks at neither collective:
+// stage 1 and 2 with (all_reduce, either) and (reduce_scatter, per_parameter), stage 3 once.
+TEST(SearchSpaceTest, LeavesOutWhatDoesNotGoTogether) {
+  const SearchSpace space = Read({{"stage", {1, 2, 3}},
+                                  {"reduce_collective", {"all_reduce", "reduce_scatter"}},
+                                  {"flush_collectives", {"per_parameter", "one_per_bucket"}}});
+  EXPECT_EQ(space.options.size(), 3U + 3U + 1U);
+}
+
+TEST(SearchSpaceTest, NamesEveryFault) {
+  const std::string text = ErrorText([] {
+    Read({{"stage", {3, 4}}, {"reduce_buckets", "1e6 elements"}}, {{"most_ahed", 3}});
+  });
+  EXPECT_NE(text.find("/options/stage/1"), std::string::npos) << text;
+  EXPECT_NE(text.find("did you mean 'reduce_bucket'"), std::string::npos) << text;
+  EXPECT_NE(text.find("did you mean 'most_ahead'"), std::string::npos) << text;
+}
+
+TEST(SearchSpaceTest, NothingLeftIsAnError) {
+  const std::string text = ErrorText([] {
+    Read({{"stage", 3}, {"flush_collectives", "one_per_bucket"}});
+  });
+  EXPECT_NE(text.find("space.yaml"), std::string::npos) << text;
+}
+
+TEST(SearchSpaceTest, StageMustBeNamed) {
+  const std::string text = ErrorText([] { Read({{"communicators", {1, 2}}}); });
+  EXPECT_NE(text.find("/options/stage"), std::string::npos) << text;
+}
+
+// The file that people read is what a search without one uses.
+TEST(SearchSpaceTest, DefaultIsTheDefaultFile) {
+  const SearchSpace file = LoadSpace(DCSIM_SOURCE_DIR "/configs/spaces/default.yaml");
+  const SearchSpace built_in = ReadSearchSpace(DefaultSearchSpace(), PointerLocator("default"));
+  EXPECT_EQ(file.options, built_in.options);
+  EXPECT_EQ(file.gathers.most_ahead, built_in.gathers.most_ahead);
+  EXPECT_EQ(file.gathers.most_in_launch, built_in.gathers.most_in_launch);
+  EXPECT_EQ(file.gathers.largest_launch, built_in.gathers.largest_launch);
+  EXPECT_EQ(file.gathers.choose_persistent, built_in.gathers.choose_persistent);
+}
+
+}  // namespace
+}  // namespace dcsim

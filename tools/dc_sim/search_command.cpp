@@ -1,0 +1,290 @@
+#include <iostream>
+#include <memory>
+#include <thread>
+
+#include "model/base/error.h"
+#include "model/base/quantity.h"
+#include "model/base/text.h"
+#include "model/ir/plan_reader.h"
+#include "model/passes/resolve.h"
+#include "model/passes/verify.h"
+#include "sim/analysis/policy_measurements.h"
+#include "sim/analysis/exposure.h"
+#include "tools/common/file.h"
+#include "tools/common/interrupt.h"
+#include "tools/common/load.h"
+#include "tools/common/progress.h"
+#include "tools/common/step_options.h"
+#include "tools/dc_sim/commands.h"
+#include "tools/views/search_text.h"
+#include "tools/views/table_text.h"
+
+namespace dcsim {
+namespace {
+
+struct SearchCommandOptions {
+  std::string workload;
+  std::string cluster;
+  std::string space;
+  std::string memory_limit;
+  std::string baseline;
+  std::string json;
+  std::string save_plan;
+  std::string save_front;
+  int gpus = 0;
+  unsigned threads = 0;
+  std::uint64_t seed = 0;
+  std::uint64_t schedules = SearchSettings().budget;
+  double time = 0;
+  bool exhaustive = false;
+};
+
+/// What the options name, loaded.
+struct LoadedSearch {
+  Workload workload;
+  Cluster cluster;
+  std::optional<Profile> profile;
+  SearchSpace space;
+  Plan baseline;
+
+  PredictionInputs inputs() const {
+    return {workload.graph, profile ? &*profile : nullptr, cluster};
+  }
+};
+
+Bytes ParseMemoryLimit(const std::string& text) {
+  const auto bytes = FindBytes(text);
+  if (!bytes || *bytes <= Bytes(0)) {
+    throw Error("--memory-limit " + text + ": expected an amount of memory, such as 60GiB");
+  }
+  return *bytes;
+}
+
+Plan LoadBaseline(const std::string& path, const PredictionInputs& inputs, int ranks) {
+  return path.empty() ? Resolve(PlanSpec(), inputs.graph, ranks)
+                      : LoadPlan(path, {}, inputs.graph, ranks,
+                                 [&] { return MeasureForPolicy(inputs, ranks); });
+}
+
+LoadedSearch Load(const SearchCommandOptions& options) {
+  Workload workload = LoadWorkload(options.workload);
+  Cluster cluster = LoadCluster(options.cluster);
+  auto profile = FindProfile(workload, cluster.gpu.name);
+  const int ranks = RanksFor(options.gpus, cluster);
+  SearchSpace space = options.space.empty()
+                          ? ReadSearchSpace(DefaultSearchSpace(), PointerLocator("default space"))
+                          : LoadSpace(options.space);
+  if (!options.memory_limit.empty()) {
+    space.memory_limit = ParseMemoryLimit(options.memory_limit);
+  }
+  const PredictionInputs inputs{workload.graph, profile ? &*profile : nullptr, cluster};
+  Plan baseline = LoadBaseline(options.baseline, inputs, ranks);
+  return {std::move(workload), std::move(cluster), std::move(profile), std::move(space),
+          std::move(baseline)};
+}
+
+/// Lowers, verifies and predicts a plan in full.
+ReportedPlan Report(const LoadedSearch& loaded, Plan plan) {
+  const Schedule schedule = LowerFor(plan, loaded.inputs());
+  RequireCorrect(schedule, loaded.workload.graph);
+  Prediction prediction = Predict(schedule, plan, loaded.inputs(), /*keep_timeline=*/true);
+  std::vector<Duration> exposed(CollectiveKindNames().size());
+  if (prediction.timeline) {
+    exposed = ExposedByKind(FindExposure(*prediction.timeline, schedule), schedule);
+  }
+  return {std::move(plan), std::move(prediction.result), std::move(exposed)};
+}
+
+/// Members of the front for the report: all of a short one; of a long one the ends and, between
+/// them, those nearest to equal steps of memory.
+std::vector<Scored> Shown(const std::vector<Scored>& front) {
+  constexpr std::size_t kMost = 16;
+  if (front.size() <= kMost) {
+    return front;
+  }
+  std::vector<Scored> shown;
+  const std::int64_t most = front.front().score.peak_reserved.count();
+  const std::int64_t least = front.back().score.peak_reserved.count();
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < kMost; ++i) {
+    const std::int64_t at =
+        most - (most - least) / static_cast<std::int64_t>(kMost - 1) * static_cast<std::int64_t>(i);
+    while (next + 1 < front.size() && front[next].score.peak_reserved.count() > at) {
+      ++next;
+    }
+    const std::size_t chosen = i + 1 == kMost ? front.size() - 1 : next;
+    if (shown.empty() || !(shown.back().score == front[chosen].score)) {
+      shown.push_back(front[chosen]);
+    }
+  }
+  return shown;
+}
+
+/// The prediction of a schedule that the search scored: the same to the nanosecond and byte, or a
+/// shortcut is wrong.
+ReportedPlan ReportScored(const LoadedSearch& loaded,
+                          const SearchProblem& problem,
+                          const Scored& scored) {
+  ReportedPlan reported = Report(loaded, PlanOf(problem, scored.candidate));
+  DCSIM_CHECK(reported.result.step_time == scored.score.step_time &&
+              reported.result.peak_reserved == scored.score.peak_reserved &&
+              reported.result.peak_allocated == scored.score.peak_allocated)
+      << "the score of a schedule differs from its prediction";
+  return reported;
+}
+
+std::string ProgressText(const SearchProgress& progress, double seconds, double time_limit) {
+  const auto evaluated = static_cast<double>(progress.evaluated);
+  const double share = evaluated / static_cast<double>(std::max<std::uint64_t>(1, progress.budget));
+  double left = share > 0 ? seconds / share - seconds : 0;
+  if (time_limit > 0) {
+    left = std::min(left, time_limit - seconds);
+  }
+  std::string text = "search: " + std::string(progress.strategy) + ", " + Thousands(evaluated) +
+                     " of " + Thousands(static_cast<double>(progress.budget)) + " schedules, best ";
+  text += progress.best == nullptr ? "none yet"
+                                   : FormatDuration(progress.best->score.step_time) + " with " +
+                                         FormatBytes(progress.best->score.peak_reserved);
+  return text + ", " + std::to_string(static_cast<int>(std::max(0.0, left))) + " s left";
+}
+
+SearchSettings SettingsOf(const SearchCommandOptions& options, const Candidate& baseline) {
+  SearchSettings settings;
+  settings.method = options.exhaustive ? SearchMethod::kExhaustive : SearchMethod::kDefault;
+  settings.seed = options.seed;
+  settings.budget = options.schedules;
+  settings.starts = {baseline};
+  return settings;
+}
+
+struct TimedSearch {
+  SearchResult result;
+  double seconds = 0;
+};
+
+TimedSearch RunTimed(const SearchCommandOptions& options,
+                     Evaluator& evaluator,
+                     const SearchSpace& space,
+                     SearchSettings settings) {
+  const Interrupt interrupt;
+  Progress progress;
+  settings.should_stop = [&] {
+    return interrupt.requested() || (options.time > 0 && progress.seconds() > options.time);
+  };
+  settings.on_progress = [&](const SearchProgress& each) {
+    progress.Show(ProgressText(each, progress.seconds(), options.time));
+  };
+  TimedSearch timed{Search(evaluator, space, settings), 0};
+  timed.seconds = progress.seconds();
+  const double rate = static_cast<double>(timed.result.evaluated) / std::max(1e-9, timed.seconds);
+  progress.Finish("search: " + Thousands(static_cast<double>(timed.result.evaluated)) +
+                  " schedules in " +
+                  FormatDuration(Duration::FromMs(static_cast<std::int64_t>(timed.seconds * 1e3))) +
+                  ", " + Thousands(rate) + " a second");
+  return timed;
+}
+
+void WritePlans(const SearchCommandOptions& options,
+                const SearchReport& report,
+                const Graph& graph) {
+  if (!options.save_plan.empty()) {
+    WriteFile(options.save_plan, PrintPlan(report.front.front().plan, graph).dump(1) + "\n");
+  }
+  for (std::size_t i = 0; !options.save_front.empty() && i < report.front.size(); ++i) {
+    const std::string number = (i < 10 ? "0" : "") + std::to_string(i);
+    WriteFile(options.save_front + "/front-" + number + ".json",
+              PrintPlan(report.front[i].plan, graph).dump(1) + "\n");
+  }
+}
+
+void WriteJson(const SearchCommandOptions& options,
+               const SearchReport& report,
+               const TimedSearch& timed,
+               const Graph& graph) {
+  if (options.json.empty()) {
+    return;
+  }
+  Json document = PrintSearch(report, graph);
+  document["seed"] = options.seed;
+  document["seconds"] = timed.seconds;
+  document["schedules_per_second"] =
+      static_cast<double>(timed.result.evaluated) / std::max(1e-9, timed.seconds);
+  WriteFile(options.json, document.dump(1) + "\n");
+}
+
+unsigned ThreadsOf(const SearchCommandOptions& options) {
+  return options.threads > 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency());
+}
+
+ExitCode RunSearch(const SearchCommandOptions& options) {
+  const LoadedSearch loaded = Load(options);
+  const Graph& graph = loaded.workload.graph;
+  SearchProblem problem = MakeProblem(loaded.inputs(), loaded.baseline.ranks);
+  const std::uint32_t order = AddOrder(problem, loaded.baseline);
+  Evaluator evaluator(problem, {ThreadsOf(options), loaded.space.memory_limit});
+  const TimedSearch timed =
+      RunTimed(options, evaluator, loaded.space,
+               SettingsOf(options, MakeCandidate(problem, loaded.baseline, order)));
+
+  SearchReport report;
+  report.workload = graph.name;
+  report.gpu = loaded.cluster.gpu.name;
+  report.ranks = problem.ranks;
+  report.limit = evaluator.memory_limit();
+  report.search = timed.result;
+  report.baseline = Report(loaded, loaded.baseline);
+  for (const Scored& scored : Shown(timed.result.front)) {
+    report.front.push_back(ReportScored(loaded, problem, scored));
+  }
+  WriteJson(options, report, timed, graph);
+  if (report.front.empty()) {
+    std::cout << PrintNothingFits(report);
+    return ExitCode::kAnswerIsNo;
+  }
+  WritePlans(options, report, graph);
+  if (options.json != "-") {
+    std::cout << PrintSearchText(report, graph);
+  }
+  return ExitCode::kDone;
+}
+
+void DeclareSearchOptions(CLI::App& app, SearchCommandOptions& options) {
+  app.add_option("WORKLOAD", options.workload, "folder of a recorded workload (traces/qwen3-8b)")
+      ->required();
+  app.add_option("--cluster", options.cluster, "cluster file (configs/clusters/h200-8.yaml)")
+      ->required();
+  app.add_option("--space", options.space,
+                 "space file; configs/spaces/default.yaml says what is searched without one");
+  app.add_option("--memory-limit", options.memory_limit,
+                 "most bytes reserved on a GPU, such as 60GiB; all that it leaves to tensors if "
+                 "left out");
+  app.add_option("--baseline", options.baseline,
+                 "plan file to compare with; plain ZeRO-3, gathers at use, if left out");
+  app.add_option("--gpus", options.gpus,
+                 "data-parallel ranks; all GPUs of the cluster if left out");
+  app.add_option("--seed", options.seed, "of the random choices; 0 if left out");
+  app.add_option("--schedules", options.schedules, "schedules to evaluate at most; 60000");
+  app.add_option("--time", options.time, "seconds after which to stop with what was found");
+  app.add_option("--threads", options.threads, "all processors if left out");
+  app.add_flag("--exhaustive", options.exhaustive, "evaluate every schedule of a small space");
+  app.add_option("--json", options.json, "write the result as JSON; - is stdout");
+  app.add_option("--save-plan", options.save_plan, "write the best plan");
+  app.add_option("--save-front", options.save_front,
+                 "folder for the plans of the front that are shown: front-00.json, ...");
+}
+
+}  // namespace
+
+Subcommand SearchCommand() {
+  return {"search", "The schedule with the shortest step that fits in memory, and its rivals",
+          "  dc-sim search traces/qwen3-8b --cluster configs/clusters/h200-8.yaml\n"
+          "  dc-sim search traces/qwen3-8b --cluster configs/clusters/h200-8.yaml \\\n"
+          "    --memory-limit 60GiB --json search.json --save-plan best.json",
+          [](CLI::App& app) -> std::function<ExitCode()> {
+            const auto options = std::make_shared<SearchCommandOptions>();
+            DeclareSearchOptions(app, *options);
+            return [options] { return RunSearch(*options); };
+          }};
+}
+
+}  // namespace dcsim

@@ -1,0 +1,251 @@
+#include "tools/views/explain_text.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "model/base/text.h"
+#include "model/ir/task_label.h"
+#include "tools/views/table_text.h"
+
+namespace dcsim {
+namespace {
+
+constexpr std::size_t kShown = 12;
+
+std::string OfStep(Duration part, const Explanation& explanation) {
+  const auto step =
+      static_cast<double>(std::max<std::int64_t>(1, explanation.result.step_time.ns()));
+  return Percent(static_cast<double>(part.ns()) / step);
+}
+
+std::string SignedDuration(Duration from, Duration to) {
+  const Duration difference = to - from;
+  return difference < Duration() ? "-" + FormatDuration(Duration() - difference)
+                                 : "+" + FormatDuration(difference);
+}
+
+std::string Flush(const std::string& text, std::size_t width) {
+  return std::string(width - std::min(width, text.size()), ' ') + text;
+}
+
+std::string Padded(std::string text, std::size_t width) {
+  text.resize(std::max(width, text.size()), ' ');
+  return text;
+}
+
+std::string StepSection(const Explanation& each) {
+  const Result& result = each.result;
+  const Duration slowed = result.compute - each.compute_alone;
+  const Duration idle = result.step_time - result.compute - result.exposed_communication;
+  return TableLine("step time", FormatDuration(result.step_time), "") +
+         TableLine("  compute, undisturbed", FormatDuration(each.compute_alone),
+                   OfStep(each.compute_alone, each) + " of the step") +
+         TableLine("  slowed beside others", FormatDuration(slowed), OfStep(slowed, each)) +
+         TableLine("  exposed communication", FormatDuration(result.exposed_communication),
+                   OfStep(result.exposed_communication, each)) +
+         TableLine("  idle otherwise", FormatDuration(idle), OfStep(idle, each));
+}
+
+std::string StallName(const ComputeStall& stall) {
+  switch (stall.reason) {
+    case StallReason::kNone:
+      return "behind the last kernel";
+    case StallReason::kHost:
+      return "the host had issued nothing yet";
+    case StallReason::kEvent:
+      return "waiting for " + std::string(TaskKindName(stall.blocker));
+    case StallReason::kCommunicator:
+      return "the communicator was busy";
+  }
+  return "";
+}
+
+std::string StallSection(const Explanation& each) {
+  std::string text = "\nwhy the compute stream stood still\n";
+  for (const ComputeStall& stall : each.stalls) {
+    text += "  " + Flush(FormatDuration(stall.time), 8) + Flush(OfStep(stall.time, each), 8) +
+            "  " + StallName(stall) + ", " + std::to_string(stall.stalls) +
+            (stall.stalls == 1 ? " time\n" : " times\n");
+  }
+  return text;
+}
+
+std::string ExposureSection(const Explanation& each, const Schedule& schedule, const Graph& graph) {
+  auto exposures = each.exposures;
+  std::stable_sort(exposures.begin(), exposures.end(),
+                   [](const CollectiveExposure& a, const CollectiveExposure& b) {
+                     return a.exposed > b.exposed;
+                   });
+  std::string text = "\nexposed communication by collective\n   exposed   of busy  collective\n";
+  for (std::size_t i = 0; i < std::min(kShown, exposures.size()); ++i) {
+    const CollectiveExposure& exposure = exposures[i];
+    if (exposure.exposed == Duration()) {
+      break;
+    }
+    text += "  " + Flush(FormatDuration(exposure.exposed), 8) +
+            Flush(FormatDuration(exposure.busy), 10) + "  " +
+            TaskLabel(schedule, graph, exposure.task);
+    text += exposure.hidden_by.is_none()
+                ? "\n"
+                : ", beside " + TaskLabel(schedule, graph, exposure.hidden_by) + "\n";
+  }
+  return text;
+}
+
+std::string CriticalSection(const Explanation& each) {
+  std::string text = "\ncritical path\n";
+  for (std::size_t i = 0; i < std::min(kShown, each.critical.size()); ++i) {
+    const CriticalShare& share = each.critical[i];
+    text += "  " + Flush(FormatDuration(share.time), 8) + Flush(OfStep(share.time, each), 8) +
+            "  " + share.what + ", " + std::to_string(share.pieces) +
+            (share.pieces == 1 ? " piece\n" : " pieces\n");
+  }
+  return text;
+}
+
+std::string ChangeLines(const std::vector<ChangedTime>& changes, const Explanation& each) {
+  std::string text;
+  for (const ChangedTime& change : changes) {
+    text += "  " + Padded(change.change, 40) + Flush(FormatDuration(change.step_time), 8) +
+            Flush(SignedDuration(each.result.step_time, change.step_time), 10) + "\n";
+  }
+  return text;
+}
+
+std::string MemoryLine(const std::string& what, const MemoryValue& value, const Explanation& each) {
+  const Bytes more = value.reserved - each.result.peak_reserved;
+  const std::string change =
+      more < Bytes(0) ? "-" + FormatBytes(Bytes(0) - more) : "+" + FormatBytes(more);
+  return "  " +
+         Padded(what + " (" + std::to_string(value.params) + " parameters, " + change + ")", 40) +
+         Flush(FormatDuration(value.step_time), 8) +
+         Flush(SignedDuration(each.result.step_time, value.step_time), 10) + "\n";
+}
+
+std::string ValueSection(const Explanation& each) {
+  std::string text = "\nstep time if\n" + ChangeLines(each.removed, each);
+  if (each.more_memory) {
+    text += MemoryLine("1 GiB more kept", *each.more_memory, each);
+  }
+  if (each.less_memory) {
+    text += MemoryLine("1 GiB less kept", *each.less_memory, each);
+  }
+  return text + "\nstep time if the tables are wrong\n" + ChangeLines(each.errors, each);
+}
+
+std::string ChoiceSection(const Explanation& each) {
+  if (each.rivals.empty()) {
+    return "";
+  }
+  std::string text = "\nbeside its rivals\n  " + Padded("", 32) + Flush("this plan", 12);
+  for (const std::string& rival : each.rivals) {
+    text += "  " + Flush(rival, 10);
+  }
+  text += "\n";
+  for (const ChoiceRow& row : each.choice) {
+    const auto best = std::min_element(row.step_times.begin(), row.step_times.end());
+    text += "  " + Padded(row.change, 32) + Flush(FormatDuration(row.step_times.front()), 12);
+    for (std::size_t i = 1; i < row.step_times.size(); ++i) {
+      text += "  " + Flush(FormatDuration(row.step_times[i]),
+                           std::max<std::size_t>(10, each.rivals[i - 1].size()));
+    }
+    text += best == row.step_times.begin() ? "  stays best\n" : "  is beaten\n";
+  }
+  return text;
+}
+
+std::string MemorySection(const Explanation& each, const Schedule& schedule, const Graph& graph) {
+  std::string text = "\nalive at the peak, " + FormatBytes(each.peak.bytes) + " as requested";
+  text +=
+      each.peak.task.is_none() ? "\n" : ", in " + TaskLabel(schedule, graph, each.peak.task) + "\n";
+  constexpr std::size_t kMostHolders = 20;
+  Bytes rest;
+  for (std::size_t i = 0; i < each.holders.size(); ++i) {
+    const HolderGroup& group = each.holders[i];
+    if (i >= kMostHolders) {
+      rest += group.bytes;
+      continue;
+    }
+    text += "  " + Flush(FormatBytes(group.bytes), 8) + "  " +
+            Padded(std::string(BufferClassName(group.buffer_class)), 20) +
+            Flush(std::to_string(group.buffers), 5) +
+            (group.origin.empty() ? "" : "  " + group.origin) + "\n";
+  }
+  return rest == Bytes(0) ? text : text + "  " + Flush(FormatBytes(rest), 8) + "  others\n";
+}
+
+Json ChangesJson(const std::vector<ChangedTime>& changes) {
+  Json list = Json::array();
+  for (const ChangedTime& change : changes) {
+    list.push_back({{"change", change.change}, {"step_time_ns", change.step_time.ns()}});
+  }
+  return list;
+}
+
+Json ValueJson(const std::optional<MemoryValue>& value) {
+  if (!value) {
+    return nullptr;
+  }
+  return {{"params", value->params},
+          {"peak_reserved_bytes", value->reserved.count()},
+          {"step_time_ns", value->step_time.ns()}};
+}
+
+}  // namespace
+
+std::string PrintExplanation(const Explanation& explanation,
+                             const Schedule& schedule,
+                             const Graph& graph,
+                             bool memory) {
+  return StepSection(explanation) + StallSection(explanation) +
+         ExposureSection(explanation, schedule, graph) + CriticalSection(explanation) +
+         ValueSection(explanation) + ChoiceSection(explanation) +
+         (memory ? MemorySection(explanation, schedule, graph) : "");
+}
+
+Json PrintExplanationJson(const Explanation& each, const Schedule& schedule, const Graph& graph) {
+  Json exposures = Json::array();
+  for (const CollectiveExposure& exposure : each.exposures) {
+    const Json beside = exposure.hidden_by.is_none()
+                            ? Json(nullptr)
+                            : Json(TaskLabel(schedule, graph, exposure.hidden_by));
+    exposures.push_back({{"task", exposure.task.index()},
+                         {"label", TaskLabel(schedule, graph, exposure.task)},
+                         {"start_ns", exposure.start.ns()},
+                         {"busy_ns", exposure.busy.ns()},
+                         {"exposed_ns", exposure.exposed.ns()},
+                         {"hidden_by", beside}});
+  }
+  Json stalls = Json::array();
+  for (const ComputeStall& stall : each.stalls) {
+    stalls.push_back(
+        {{"cause", StallName(stall)}, {"time_ns", stall.time.ns()}, {"stalls", stall.stalls}});
+  }
+  Json critical = Json::array();
+  for (const CriticalShare& share : each.critical) {
+    critical.push_back(
+        {{"what", share.what}, {"time_ns", share.time.ns()}, {"pieces", share.pieces}});
+  }
+  Json holders = Json::array();
+  for (const HolderGroup& group : each.holders) {
+    holders.push_back({{"class", BufferClassName(group.buffer_class)},
+                       {"origin", group.origin},
+                       {"bytes", group.bytes.count()},
+                       {"buffers", group.buffers}});
+  }
+  return {{"format", "dc-explanation/1"},
+          {"result", PrintResult(each.result)},
+          {"compute_alone_ns", each.compute_alone.ns()},
+          {"collectives", exposures},
+          {"compute_stalls", stalls},
+          {"critical_path", critical},
+          {"removed", ChangesJson(each.removed)},
+          {"table_errors", ChangesJson(each.errors)},
+          {"more_memory", ValueJson(each.more_memory)},
+          {"less_memory", ValueJson(each.less_memory)},
+          {"peak_live_bytes", each.peak.bytes.count()},
+          {"holders", holders}};
+}
+
+}  // namespace dcsim

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/ir/result.h"
+#include "sim/analysis/exposure.h"
+#include "sim/analysis/peak_holders.h"
+#include "sim/analysis/stalls.h"
+
+namespace dcsim {
+
+/// Time on the critical path by what it is spent on.
+struct CriticalShare {
+  std::string what;  // "aten::mm", "all-gather", "host", "waiting to start"
+  Duration time;
+  std::size_t pieces = 0;
+};
+
+/// A step time with one thing changed.
+struct ChangedTime {
+  std::string change;
+  Duration step_time;
+};
+
+/// What keeping more parameters gathered, or fewer, would do.
+struct MemoryValue {
+  std::size_t params = 0;
+  Bytes reserved;  // of the changed plan
+  Duration step_time;
+};
+
+/// How a plan and its rivals fare when the tables are wrong.
+struct ChoiceRow {
+  std::string change;
+  std::vector<Duration> step_times;  // the plan's first
+};
+
+/// Everything that `dc-sim explain` says about one plan.
+struct Explanation {
+  Result result;
+  Duration compute_alone;  // kernels of the compute stream, undisturbed
+  std::vector<CollectiveExposure> exposures;
+  std::vector<ComputeStall> stalls;
+  std::vector<CriticalShare> critical;
+  std::vector<ChangedTime> removed;
+  std::vector<ChangedTime> errors;
+  std::optional<MemoryValue> more_memory;
+  std::optional<MemoryValue> less_memory;
+  std::vector<std::string> rivals;
+  std::vector<ChoiceRow> choice;
+  LivePeak peak;
+  std::vector<HolderGroup> holders;
+};
+
+/// What a person reads; the holders of the peak only when `memory` is set.
+///
+///   step time                   553 ms
+///     compute, undisturbed      517 ms   93.5 % of the step
+///     slowed beside others     28.1 ms    5.1 %
+///     ...
+std::string PrintExplanation(const Explanation& explanation,
+                             const Schedule& schedule,
+                             const Graph& graph,
+                             bool memory);
+
+/// dc-explanation/1 (docs/formats.md).
+Json PrintExplanationJson(const Explanation& explanation,
+                          const Schedule& schedule,
+                          const Graph& graph);
+
+}  // namespace dcsim

@@ -1,0 +1,199 @@
+#include "tools/views/search_text.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "model/base/text.h"
+#include "model/graph/step_facts.h"
+#include "model/ir/plan_reader.h"
+#include "tools/views/table_text.h"
+
+namespace dcsim {
+namespace {
+
+constexpr std::size_t kLabel = 11;
+constexpr std::size_t kColumn = 10;
+
+std::string Flush(const std::string& text, std::size_t width) {
+  return std::string(width - std::min(width, text.size()), ' ') + text;
+}
+
+std::string Padded(std::string text, std::size_t width) {
+  text.resize(std::max(width, text.size()), ' ');
+  return text;
+}
+
+std::string OneDecimal(double value) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.1f", value);
+  return text.data();
+}
+
+std::string Line(const std::string& label, const ReportedPlan& each, const Graph& graph) {
+  return Padded(label, kLabel) + Flush(FormatDuration(each.result.step_time), kColumn) +
+         Flush(FormatBytes(each.result.peak_reserved), kColumn) +
+         Flush(FormatBytes(each.result.peak_allocated), kColumn) +
+         Flush(FormatDuration(each.result.exposed_communication), kColumn) + "  " +
+         DescribePlan(each.plan, graph) + "\n";
+}
+
+/// Parameters between a gather's issue and its use, on average, and launches of more than one.
+struct GatherFigures {
+  double ahead = 0;
+  std::size_t launches = 0;
+  std::size_t gathers = 0;
+};
+
+GatherFigures CountGathers(const Plan& plan, const Graph& graph) {
+  GatherFigures figures;
+  for (const GraphPlan& decisions : plan.graphs) {
+    const auto uses = FindUses(graph, decisions.order);
+    std::vector<std::size_t> firsts;
+    for (const Param& param : graph.params) {
+      const UseSpan& span = uses[graph.storage_of(param.value).index()];
+      if (span.used) {
+        firsts.push_back(span.first);
+      }
+    }
+    std::sort(firsts.begin(), firsts.end());
+    const auto index = [&firsts](std::size_t position) {
+      return std::lower_bound(firsts.begin(), firsts.end(), position) - firsts.begin();
+    };
+    figures.launches += decisions.gathers.size();
+    for (const GatherGroup& group : decisions.gathers) {
+      for (const ParamId id : group.params) {
+        const UseSpan& span = uses[graph.storage_of(graph.param(id).value).index()];
+        figures.ahead += static_cast<double>(index(span.first) - index(group.position));
+        ++figures.gathers;
+      }
+    }
+  }
+  figures.ahead /= static_cast<double>(std::max<std::size_t>(1, figures.gathers));
+  return figures;
+}
+
+std::string DescribeGathers(const Plan& plan, const Graph& graph) {
+  const GatherFigures figures = CountGathers(plan, graph);
+  std::string text = ", " + std::to_string(plan.persistent.size()) + " of " +
+                     std::to_string(graph.params.size()) + " kept, gathers " +
+                     OneDecimal(figures.ahead) + " ahead";
+  if (figures.launches != figures.gathers) {
+    text += " in " + std::to_string(figures.launches) + " launches";
+  }
+  return text;
+}
+
+std::string Millions(std::int64_t elements) {
+  return OneDecimal(static_cast<double>(elements) * 1e-6) + "e6";
+}
+
+/// Where the difference to the baseline comes from, one line a reason.
+std::string ExplainGain(const SearchReport& report) {
+  const ReportedPlan& best = report.front.front();
+  const Result& from = report.baseline.result;
+  const Result& to = best.result;
+  const double share = 1 - static_cast<double>(to.step_time.ns()) /
+                               static_cast<double>(std::max<std::int64_t>(1, from.step_time.ns()));
+  std::string text = "\nbest against baseline: " + Percent(share) + " less time\n";
+  for (std::size_t kind = 0; kind < best.exposed.size(); ++kind) {
+    const Duration before = report.baseline.exposed[kind];
+    const Duration after = best.exposed[kind];
+    if (before != Duration() || after != Duration()) {
+      text += "  exposed " + Padded(std::string(CollectiveKindNames()[kind]), 15) +
+              Flush(FormatDuration(before), kColumn) + " -> " + FormatDuration(after) + "\n";
+    }
+  }
+  text += "  compute                " + Flush(FormatDuration(from.compute), kColumn) + " -> " +
+          FormatDuration(to.compute) + "   (beside communication kernels run slower)\n";
+  text += "  reserved memory        " + Flush(FormatBytes(from.peak_reserved), kColumn) + " -> " +
+          FormatBytes(to.peak_reserved) + "\n";
+  return text;
+}
+
+Json PrintMember(const Scored& scored) {
+  return {{"step_time_ns", scored.score.step_time.ns()},
+          {"peak_reserved_bytes", scored.score.peak_reserved.count()},
+          {"peak_allocated_bytes", scored.score.peak_allocated.count()}};
+}
+
+Json PrintReported(const ReportedPlan& each, const Graph& graph) {
+  Json exposed = Json::object();
+  for (std::size_t kind = 0; kind < each.exposed.size(); ++kind) {
+    exposed[std::string(CollectiveKindNames()[kind])] = each.exposed[kind].ns();
+  }
+  return {{"summary", DescribePlan(each.plan, graph)},
+          {"exposed_ns", exposed},
+          {"result", PrintResult(each.result)}};
+}
+
+}  // namespace
+
+std::string DescribePlan(const Plan& plan, const Graph& graph) {
+  const ScheduleOptions& options = plan.options;
+  std::string text = "ZeRO-" + std::to_string(options.stage) + ", bucket " +
+                     Millions(options.reduce_bucket) + (options.double_buffer ? " x 2" : "");
+  if (options.stage != 3) {
+    text += options.reduce_collective == ReduceCollective::kReduceScatter ? ", reduce-scatter"
+                                                                          : ", all-reduce";
+    text += options.flush_collectives == FlushCollectives::kOnePerBucket ? ", one a bucket" : "";
+  }
+  text += options.communicators == 2 ? ", 2 communicators" : "";
+  return options.stage == 3 ? text + DescribeGathers(plan, graph) : text;
+}
+
+std::string PrintSearchText(const SearchReport& report, const Graph& graph) {
+  const SearchResult& search = report.search;
+  std::string text = report.workload + ", " + std::to_string(report.ranks) + " x " + report.gpu +
+                     ", up to " + FormatBytes(report.limit) +
+                     " reserved: " + Thousands(static_cast<double>(search.evaluated)) +
+                     " schedules" + (search.stopped ? ", stopped early" : "") + "\n\n";
+  text += std::string(kLabel, ' ') + Flush("step time", kColumn) + Flush("reserved", kColumn) +
+          Flush("allocated", kColumn) + Flush("exposed", kColumn) + "\n";
+  text += Line("baseline", report.baseline, graph);
+  for (std::size_t i = 0; i < report.front.size(); ++i) {
+    text += Line(i == 0 ? "best" : "front", report.front[i], graph);
+  }
+  return text + ExplainGain(report);
+}
+
+std::string PrintNothingFits(const SearchReport& report) {
+  std::string text = report.workload + ", " + std::to_string(report.ranks) + " x " + report.gpu +
+                     ": none of " + Thousands(static_cast<double>(report.search.evaluated)) +
+                     " schedules fits in " + FormatBytes(report.limit);
+  if (report.search.least) {
+    text +=
+        "; the least that one reserves is " + FormatBytes(report.search.least->score.peak_reserved);
+  }
+  return text + "\n";
+}
+
+Json PrintSearch(const SearchReport& report, const Graph& graph) {
+  const SearchResult& search = report.search;
+  Json strategies = Json::array();
+  for (const StrategyReport& strategy : search.strategies) {
+    strategies.push_back({{"name", strategy.name},
+                          {"evaluated", strategy.evaluated},
+                          {"improved", strategy.improved}});
+  }
+  Json front = Json::array();
+  for (const Scored& member : search.front) {
+    front.push_back(PrintMember(member));
+  }
+  Json document = {{"format", "dc-search/1"},
+                   {"workload", report.workload},
+                   {"gpus", report.ranks},
+                   {"memory_limit_bytes", report.limit.count()},
+                   {"evaluated", search.evaluated},
+                   {"folded", search.folded},
+                   {"stopped", search.stopped},
+                   {"complete", search.complete},
+                   {"strategies", strategies},
+                   {"front", front},
+                   {"baseline", PrintReported(report.baseline, graph)}};
+  document["best"] =
+      report.front.empty() ? Json(nullptr) : PrintReported(report.front.front(), graph);
+  return document;
+}
+
+}  // namespace dcsim

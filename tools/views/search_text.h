@@ -1,0 +1,49 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/ir/result.h"
+#include "sim/search/search.h"
+
+namespace dcsim {
+
+/// One schedule of a search report, predicted in full.
+struct ReportedPlan {
+  Plan plan;
+  Result result;
+  std::vector<Duration> exposed;  // by kind of collective
+};
+
+/// A finished search as its report shows it.
+struct SearchReport {
+  std::string workload;
+  std::string gpu;
+  int ranks = 1;
+  Bytes limit;
+  SearchResult search;
+  ReportedPlan baseline;
+  std::vector<ReportedPlan> front;  // of search.front the members that are shown
+};
+
+/// What a plan decides, in a few words: "ZeRO-3, bucket 200e6, 57 of 399 kept, gathers 8.0 ahead".
+std::string DescribePlan(const Plan& plan, const Graph& graph);
+
+/// What a person reads after a search:
+///
+///   qwen3-8b, 8 x NVIDIA H200, up to 60 GiB reserved: 20,010 schedules
+///
+///                step time  reserved allocated  exposed
+///   baseline        674 ms  49.1 GiB  48.6 GiB  98.2 ms  ZeRO-3, bucket 500e6, ...
+///   best            571 ms  58.8 GiB  57.9 GiB  4.11 ms  ZeRO-3, bucket 200e6, ...
+///   ...
+std::string PrintSearchText(const SearchReport& report, const Graph& graph);
+
+/// The answer when nothing fits.
+std::string PrintNothingFits(const SearchReport& report);
+
+/// dc-search/1 (docs/formats.md).
+Json PrintSearch(const SearchReport& report, const Graph& graph);
+
+}  // namespace dcsim
