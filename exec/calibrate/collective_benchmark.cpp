@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
+#include <ATen/cuda/CUDAEvent.h>
 #include <ATen/ops/empty.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGuard.h>
@@ -79,22 +81,40 @@ void Call(Communicator& communicator, const Case& what, const Buffers& buffers, 
   }
 }
 
-/// Host time of each call, one group after the other.
-std::vector<std::int64_t> RunCase(Communicator& communicator,
-                                  const Case& what,
-                                  const Buffers& buffers) {
-  std::vector<std::int64_t> host;
+/// What one rank saw of a case's launches.
+struct Launches {
+  std::vector<std::int64_t> host;  // of each call, ns
+  std::vector<std::int64_t> copy;  // by copy engines: from event to event around each launch, ns
+};
+
+/// One group after the other. A gather by copy engines is several copies, of which CUPTI does not
+/// report all; events around them do.
+Launches RunCase(Communicator& communicator, const Case& what, const Buffers& buffers) {
+  Launches launches;
+  std::vector<at::cuda::CUDAEvent> events;
+  const auto record = [&] {
+    if (what.engine == Engine::kCopyEngine) {
+      events.emplace_back(cudaEventDefault);
+      events.back().record();
+    }
+  };
   for (int i = 0; i < what.repeats; ++i) {
-    const KernelRecorder::Label label(static_cast<std::uint64_t>(i));
+    record();
     const auto start = Clock::now();
     communicator.StartGroup();
     for (int call = 0; call < what.calls; ++call) {
       Call(communicator, what, buffers, call);
     }
     communicator.EndGroup();
-    host.push_back(std::chrono::nanoseconds(Clock::now() - start).count() / what.calls);
+    launches.host.push_back(std::chrono::nanoseconds(Clock::now() - start).count() / what.calls);
+    record();
   }
-  return host;
+  c10::cuda::device_synchronize();
+  for (std::size_t i = 0; i + 1 < events.size(); i += 2) {
+    launches.copy.push_back(
+        std::llround(static_cast<double>(events[i].elapsed_time(events[i + 1])) * 1e6));
+  }
+  return launches;
 }
 
 std::int64_t Percentile(std::vector<std::int64_t> values, std::size_t percent) {
@@ -102,32 +122,14 @@ std::int64_t Percentile(std::vector<std::int64_t> values, std::size_t percent) {
   return values.empty() ? 0 : values[(values.size() - 1) * percent / 100];
 }
 
-/// The kernels or copies of each launch, which its label tells, as one.
-std::vector<KernelRecord> JoinLaunches(const std::vector<KernelRecord>& records, int launches) {
-  std::vector<KernelRecord> joined(static_cast<std::size_t>(launches));
-  for (const KernelRecord& record : records) {
-    if (record.label >= joined.size()) {
-      continue;
-    }
-    KernelRecord& launch = joined[record.label];
-    const std::uint64_t end = std::max(launch.end_ns, record.end_ns);
-    if (launch.label == KernelRecord::kNoLabel) {
-      launch = record;  // the first to start
-    }
-    launch.end_ns = end;
-  }
-  std::erase_if(joined,
-                [](const KernelRecord& launch) { return launch.label == KernelRecord::kNoLabel; });
-  return joined;
-}
-
-/// "start end start end …" of the case's kernels on this rank.
-std::string SpansText(const std::vector<KernelRecord>& records) {
+/// "start end start end …" of the case's kernels on this rank; copies start at 0.
+std::string SpansText(const std::vector<KernelRecord>& records, const Launches& launches) {
   std::string text;
-  for (const KernelRecord& record : records) {
-    if (record.name.find("nccl") != std::string::npos) {
-      text += std::to_string(record.start_ns) + " " + std::to_string(record.end_ns) + " ";
-    }
+  for (const std::int64_t time : launches.copy) {
+    text += "0 " + std::to_string(time) + " ";
+  }
+  for (std::size_t i = 0; launches.copy.empty() && i < records.size(); ++i) {
+    text += std::to_string(records[i].start_ns) + " " + std::to_string(records[i].end_ns) + " ";
   }
   return text;
 }
@@ -189,10 +191,10 @@ std::vector<CollectiveSample> BenchmarkCollectives(
   std::vector<CollectiveSample> samples;
   for (std::size_t i = 0; i < cases.size(); ++i) {
     rendezvous.Exchange("collective/ready/" + std::to_string(i), "");
-    const auto host = RunCase(communicator, cases[i], buffers);
-    c10::cuda::device_synchronize();
-    const auto records = JoinLaunches(recorder.Take(), cases[i].repeats);
-    const auto texts = rendezvous.Exchange("collective/" + std::to_string(i), SpansText(records));
+    const Launches launches = RunCase(communicator, cases[i], buffers);
+    const auto records = recorder.Take();
+    const auto texts =
+        rendezvous.Exchange("collective/" + std::to_string(i), SpansText(records, launches));
     const auto times = JointTimes(texts, cases[i]);
     CollectiveSample sample;
     sample.engine = cases[i].engine;
@@ -201,7 +203,7 @@ std::vector<CollectiveSample> BenchmarkCollectives(
     sample.payload = cases[i].payload;
     sample.time = Duration::FromNs(Percentile(times, 50));
     sample.spread = Duration::FromNs(Percentile(times, 90) - Percentile(times, 10));
-    sample.host = Duration::FromNs(Percentile(host, 50));
+    sample.host = Duration::FromNs(Percentile(launches.host, 50));
     sample.ctas = records.empty() ? 0 : records.back().ctas;
     samples.push_back(sample);
     if (i % 20 == 0) {

@@ -74,7 +74,7 @@ struct LowerState {
   std::vector<bool> is_valid;       // by param: gathered and still good
   std::vector<TaskId> gather_task;  // by param: gather that compute has not waited for
 
-  BufferId barrier;                 // gathers by copy engines: what ranks reduce to meet
+  BufferId barrier;  // gathers by copy engines: what ranks reduce to meet
 
   // Of the micro-step.
   std::uint16_t micro_step = 0;

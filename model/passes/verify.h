@@ -18,11 +18,11 @@ enum class Rule : std::uint8_t {
   kAllocatedTwice,
   kFreedTwice,
   kNeverFreed,
-  kReusedTooEarly,    // memory of a freed buffer may be handed out while a stream still uses it
-  kMissingReduction,  // a gradient that is not reduced as often as the stage asks
-  kReadsPeersTooEarly,  // a gather from peers' memory, or an update of it, that no barrier separates
-                        // from the update, or the gathers, before it
-  kMissingUpdate,     // ZeRO-1 and 2: a parameter whose update the other ranks do not get
+  kReusedTooEarly,      // memory of a freed buffer may be handed out while a stream still uses it
+  kMissingReduction,    // a gradient that is not reduced as often as the stage asks
+  kReadsPeersTooEarly,  // a gather from peers' memory, or an update of it, that no barrier
+                        // separates from the update, or the gathers, before it
+  kMissingUpdate,  // ZeRO-1 and 2: a parameter whose update the other ranks do not get
 };
 std::string_view RuleName(Rule rule);
 

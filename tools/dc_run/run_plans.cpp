@@ -39,12 +39,14 @@ ExecutionSettings SettingsOf(const PlansToRun& what, const std::string& command)
 
 std::vector<ExecutionCase> LowerCases(const Workload& workload, const PlansToRun& what) {
   const Graph& graph = workload.graph;
+  std::optional<Cluster> cluster;
+  std::optional<Profile> profile;
   std::function<PolicyInputs()> measure;
   if (!what.cluster.empty()) {
+    cluster = LoadCluster(what.cluster);
+    profile = FindProfile(workload, cluster->gpu.name);
     measure = [&] {
-      const Cluster cluster = LoadCluster(what.cluster);
-      const auto profile = FindProfile(workload, cluster.gpu.name);
-      return MeasureForPolicy({graph, profile ? &*profile : nullptr, cluster}, what.gpus);
+      return MeasureForPolicy({graph, profile ? &*profile : nullptr, *cluster}, what.gpus);
     };
   }
   std::vector<Override> overrides;
