@@ -9,7 +9,7 @@
 namespace dcsim {
 namespace {
 
-constexpr std::array<std::string_view, 23> kTaskKindNames = {"compute",
+constexpr std::array<std::string_view, 25> kTaskKindNames = {"compute",
                                                              "all-gather",
                                                              "wait",
                                                              "release",
@@ -31,7 +31,9 @@ constexpr std::array<std::string_view, 23> kTaskKindNames = {"compute",
                                                              "clip-gradients",
                                                              "optimizer-step",
                                                              "store-params",
-                                                             "gather-updated"};
+                                                             "gather-updated",
+                                                             "flatten",
+                                                             "unflatten"};
 
 constexpr std::array<std::string_view, kStreamCount> kStreamNames = {"compute", "gather", "reduce",
                                                                      "copy"};
