@@ -20,6 +20,10 @@ void ExecuteTangents(ExecutorState& state, TaskId id);
 /// Forgets every tensor of a storage.
 void DropStorage(ExecutorState& state, StorageId storage);
 
+/// The memory of a buffer that is freed may be reused once the streams it names have passed this
+/// point (execute_gather.cpp).
+void RecordStreams(const ExecutorState& state, const Buffer& buffer, const at::Tensor& tensor);
+
 /// kAllGather, and the end of a gathered parameter (execute_gather.cpp).
 void ExecuteGather(ExecutorState& state, TaskId id);
 void DropGathered(ExecutorState& state, const Buffer& buffer);
@@ -32,6 +36,12 @@ void ExecuteReduceGradCopy(ExecutorState& state, TaskId id);
 void ExecutePreDivide(ExecutorState& state, TaskId id);
 void ExecuteReduce(ExecutorState& state, TaskId id);
 void ExecuteStoreReduced(ExecutorState& state, TaskId id);
+
+/// Eager buckets: gradients into a flat tensor and back, reduced ones into the partition
+/// (execute_eager.cpp).
+void ExecuteFlatten(ExecutorState& state, TaskId id);
+void ExecuteUnflatten(ExecutorState& state, TaskId id);
+void ExecuteEagerStore(ExecutorState& state, TaskId id);
 
 /// The optimizer step (execute_optimizer.cpp).
 void ExecuteClearPartition(ExecutorState& state, TaskId id);

@@ -50,14 +50,18 @@ void ExecuteGather(ExecutorState& state, TaskId id) {
   }
 }
 
+void RecordStreams(const ExecutorState& state, const Buffer& buffer, const at::Tensor& tensor) {
+  for (std::size_t s = 0; s < kStreamCount; ++s) {
+    if ((buffer.recorded_streams >> s & 1U) != 0) {
+      state.streams.RecordStream(tensor, static_cast<StreamRole>(s));
+    }
+  }
+}
+
 void DropGathered(ExecutorState& state, const Buffer& buffer) {
   const ParamId param(buffer.subject);
   at::Tensor& gathered = state.gathered[param.index()];
-  for (std::size_t s = 0; s < kStreamCount; ++s) {
-    if ((buffer.recorded_streams >> s & 1U) != 0) {
-      state.streams.RecordStream(gathered, static_cast<StreamRole>(s));
-    }
-  }
+  RecordStreams(state, buffer, gathered);
   DropStorage(state, state.graph().storage_of(state.graph().param(param).value));
   gathered.reset();
 }

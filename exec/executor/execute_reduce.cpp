@@ -17,9 +17,12 @@ BufferId UsedBuffer(const ExecutorState& state, TaskId id, bool writes) {
   return BufferId::None();
 }
 
-/// A bucket, or a receive buffer, as elements of a dtype. Both are kept as bytes.
+/// A bucket, a receive buffer or a gradient, flat, as elements of a dtype. The former two are kept
+/// as bytes.
 at::Tensor Elements(const ExecutorState& state, BufferId id, DType dtype) {
-  return state.buffers[id.index()].view(ExecutorState::ToScalar(dtype));
+  const at::Tensor& tensor = state.buffers[id.index()];
+  return tensor.scalar_type() == at::kByte ? tensor.view(ExecutorState::ToScalar(dtype))
+                                           : tensor.view(-1);
 }
 
 at::Tensor Gradient(const ExecutorState& state, ParamId param) {
@@ -28,6 +31,18 @@ at::Tensor Gradient(const ExecutorState& state, ParamId param) {
 
 at::Tensor Partition(const ExecutorState& state, ParamId param) {
   return state.flat[state.layout.place(param).group].gradient_partition;
+}
+
+std::int64_t CountElements(const Collective& collective) {
+  std::int64_t elements = 0;
+  for (const CollectiveCall& call : collective.calls) {
+    elements += call.elements;
+  }
+  return elements;
+}
+
+bool IsEager(const ExecutorState& state) {
+  return state.schedule().options().gradient_buckets == GradientBuckets::kEager;
 }
 
 /// Whether earlier micro-steps of this step have left gradients in the partition.
@@ -66,8 +81,9 @@ void ExecuteReduceGradCopy(ExecutorState& state, TaskId id) {
       Elements(state, UsedBuffer(state, id, true), state.graph().dtype(param));
   const std::int64_t numel = gradient.numel();
   bucket.narrow(0, work.offset, numel).copy_(gradient.view(-1), /*non_blocking=*/true);
-  const std::int64_t padding =
-      state.layout.by_parameter() ? GatheredElements(numel, state.ranks()) - numel : 0;
+  const std::int64_t padding = state.layout.by_parameter() && !IsEager(state)
+                                   ? GatheredElements(numel, state.ranks()) - numel
+                                   : 0;
   if (padding > 0) {
     bucket.narrow(0, work.offset + numel, padding).zero_();
   }
@@ -76,6 +92,10 @@ void ExecuteReduceGradCopy(ExecutorState& state, TaskId id) {
 void ExecutePreDivide(ExecutorState& state, TaskId id) {
   const Collective& collective = state.collective(state.work(id).subject);
   const at::Tensor bucket = Elements(state, UsedBuffer(state, id, true), collective.dtype);
+  if (IsEager(state)) {
+    bucket.narrow(0, 0, CountElements(collective)).div_(state.ranks());
+    return;
+  }
   for (const CollectiveCall& call : collective.calls) {
     bucket.narrow(0, call.offset, call.elements).div_(state.ranks());
   }
@@ -108,6 +128,12 @@ void ReduceScatterAll(ExecutorState& state,
   communicator.EndGroup();
 }
 
+/// Eager ZeRO-3: one reduce-scatter, each rank's sum into its own part of the flat tensor.
+void ScatterFlat(ExecutorState& state, const Collective& collective, const at::Tensor& flat) {
+  const std::int64_t own = CountElements(collective) / state.ranks();
+  state.communicator(collective).ReduceScatter(flat, flat.narrow(0, state.rank() * own, own));
+}
+
 void AllReduceAll(ExecutorState& state, const Collective& collective, const at::Tensor& bucket) {
   Communicator& communicator = state.communicator(collective);
   if (collective.one_launch) {
@@ -130,6 +156,10 @@ void ExecuteReduce(ExecutorState& state, TaskId id) {
     AllReduceAll(state, collective, Elements(state, UsedBuffer(state, id, true), collective.dtype));
     return;
   }
+  if (IsEager(state)) {
+    return ScatterFlat(state, collective,
+                       Elements(state, UsedBuffer(state, id, true), collective.dtype));
+  }
   AllocateBuffers(state, id);
   const at::Tensor bucket = Elements(state, UsedBuffer(state, id, false), collective.dtype);
   const at::Tensor receive =
@@ -138,6 +168,9 @@ void ExecuteReduce(ExecutorState& state, TaskId id) {
 }
 
 void ExecuteStoreReduced(ExecutorState& state, TaskId id) {
+  if (IsEager(state)) {
+    return ExecuteEagerStore(state, id);
+  }
   const Collective& collective = state.collective(state.work(id).subject);
   const at::Tensor source = Elements(state, UsedBuffer(state, id, false), collective.dtype);
   std::int64_t received = 0;

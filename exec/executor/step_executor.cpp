@@ -28,6 +28,10 @@ void ExecuteOnStream(ExecutorState& state, TaskId id) {
       return ExecuteReduce(state, id);
     case TaskKind::kStoreReduced:
       return ExecuteStoreReduced(state, id);
+    case TaskKind::kFlatten:
+      return ExecuteFlatten(state, id);
+    case TaskKind::kUnflatten:
+      return ExecuteUnflatten(state, id);
     case TaskKind::kSetTangents:
       return ExecuteTangents(state, id);
     case TaskKind::kClearGradients:
@@ -69,6 +73,9 @@ void ExecuteOnHost(ExecutorState& state, TaskId id) {
 /// Gives a buffer's memory back by dropping the tensors in it.
 void FreeBuffer(ExecutorState& state, BufferId id) {
   const Buffer& buffer = state.schedule().buffer(id);
+  if (buffer.buffer_class == BufferClass::kGradient && state.buffers[id.index()].defined()) {
+    RecordStreams(state, buffer, state.buffers[id.index()]);
+  }
   state.buffers[id.index()].reset();
   switch (buffer.buffer_class) {
     case BufferClass::kGatheredParameter:

@@ -57,6 +57,10 @@ enum class BufferLifetime : std::uint8_t { kStep, kPr8036, kPermanent };
 /// backward, or behind it.
 enum class GradientReduction : std::uint8_t { kEachBackward, kCoalesced };
 
+/// How gradients are collected and reduced: in DeepCompile's buckets, or in DeepSpeed's eager ones,
+/// with one collective a bucket over a flat copy where ranks own parts of it.
+enum class GradientBuckets : std::uint8_t { kDeepCompile, kEager };
+
 /// Decisions that are the same in what a person asks (PlanSpec) and in what is executed (Plan).
 struct ScheduleOptions {
   int stage = 3;                             // ZeRO stage: 1, 2 or 3
@@ -65,6 +69,8 @@ struct ScheduleOptions {
   bool double_buffer = true;                 // two reduce buffers, used in turn
   ReduceCollective reduce_collective = ReduceCollective::kAllReduce;
   FlushCollectives flush_collectives = FlushCollectives::kPerParameter;
+  GradientBuckets gradient_buckets = GradientBuckets::kDeepCompile;
+  bool contiguous_gradients = true;  // eager: gradients are copied into a buffer as they come
   BufferLifetime buffer_lifetime = BufferLifetime::kStep;
   GradientReduction gradient_reduction = GradientReduction::kEachBackward;
   int communicators = 1;                 // 1: gathers and reductions queue in one; 2: one each
@@ -90,6 +96,18 @@ struct KeepGathered {
 /// times calls that find the parameter gathered; or as measured.
 enum class GatherTimes : std::uint8_t { kDeepSpeed, kAsMeasured };
 
+/// deepspeed-eager, ZeRO-3: when modules' parameters are gathered and kept, in elements.
+/// DeepSpeed's stage3_prefetch_bucket_size, param_persistence_threshold, max_live_parameters and
+/// max_reuse_distance.
+struct EagerGathers {
+  std::int64_t prefetch_bucket = 50'000'000;
+  std::int64_t persistence_threshold = 100'000;
+  std::int64_t max_live = 1'000'000'000;
+  std::int64_t max_reuse_distance = 1'000'000'000;
+
+  bool operator==(const EagerGathers&) const = default;
+};
+
 /// What a person asks for: a policy by its versioned name, and its options. `Resolve` turns it into
 /// a Plan. File form: dc-plan-spec/1, YAML or JSON (docs/plans.md).
 struct PlanSpec {
@@ -99,6 +117,7 @@ struct PlanSpec {
   KeepGathered keep_gathered;     // plain-1, ZeRO-3
   std::optional<std::vector<std::string>> passes = {};  // deepcompile: nothing is the stage's own
   GatherTimes gather_times = GatherTimes::kDeepSpeed;   // deepcompile, ZeRO-3
+  EagerGathers eager_gathers;                           // deepspeed-eager, ZeRO-3
 
   bool operator==(const PlanSpec&) const = default;
 };

@@ -9,6 +9,7 @@ namespace {
 constexpr std::array<std::string_view, 2> kReduceNames = {"all_reduce", "reduce_scatter"};
 constexpr std::array<std::string_view, 2> kFlushNames = {"per_parameter", "one_per_bucket"};
 constexpr std::array<std::string_view, 2> kEngineNames = {"nccl", "copy_engine"};
+constexpr std::array<std::string_view, 2> kBucketsNames = {"deepcompile", "eager"};
 constexpr std::array<std::string_view, 3> kLifetimeNames = {"step", "pr_8036", "permanent"};
 constexpr std::array<std::string_view, 2> kReductionNames = {"each_backward", "coalesced"};
 constexpr std::array<std::string_view, 2> kReleaseNames = {"event_ordered", "record_stream"};
@@ -71,6 +72,8 @@ void ReadScheduleOptions(ObjectReader& object, ScheduleOptions& options) {
   object.Optional("double_buffer", ReadBool, options.double_buffer);
   object.OptionalChoice("reduce_collective", kReduceNames, options.reduce_collective);
   object.OptionalChoice("flush_collectives", kFlushNames, options.flush_collectives);
+  object.OptionalChoice("gradient_buckets", kBucketsNames, options.gradient_buckets);
+  object.Optional("contiguous_gradients", ReadBool, options.contiguous_gradients);
   object.OptionalChoice("buffer_lifetime", kLifetimeNames, options.buffer_lifetime);
   object.OptionalChoice("gradient_reduction", kReductionNames, options.gradient_reduction);
   ReadRange(object, "communicators", 1, 2, options.communicators);
@@ -92,6 +95,8 @@ void PrintScheduleOptions(const ScheduleOptions& options, Json& document) {
   document["double_buffer"] = options.double_buffer;
   document["reduce_collective"] = NameOf(kReduceNames, options.reduce_collective);
   document["flush_collectives"] = NameOf(kFlushNames, options.flush_collectives);
+  document["gradient_buckets"] = NameOf(kBucketsNames, options.gradient_buckets);
+  document["contiguous_gradients"] = options.contiguous_gradients;
   document["buffer_lifetime"] = NameOf(kLifetimeNames, options.buffer_lifetime);
   document["gradient_reduction"] = NameOf(kReductionNames, options.gradient_reduction);
   document["communicators"] = options.communicators;

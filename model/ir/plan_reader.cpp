@@ -60,9 +60,34 @@ void ReadPasses(ObjectReader& object, std::optional<std::vector<std::string>>& p
 
 constexpr std::array<std::string_view, 2> kGatherTimesNames = {"deepspeed", "as_measured"};
 
+void ReadEagerGathers(ObjectReader& object, EagerGathers& eager) {
+  const auto read = [&object](std::string_view key, std::int64_t& target) {
+    constexpr std::int64_t kMost = std::int64_t{1} << 50;
+    if (object.Optional(key, ReadElements, target) && (target < 0 || target > kMost)) {
+      object.faults().Add(object.At(key), "expected from 0 to 1.1e15 elements");
+    }
+  };
+  read("prefetch_bucket", eager.prefetch_bucket);
+  read("persistence_threshold", eager.persistence_threshold);
+  read("max_live", eager.max_live);
+  read("max_reuse_distance", eager.max_reuse_distance);
+}
+
+void PrintEagerGathers(const EagerGathers& eager, Json& document) {
+  const auto print = [](std::int64_t elements) { return std::to_string(elements) + " elements"; };
+  document["prefetch_bucket"] = print(eager.prefetch_bucket);
+  document["persistence_threshold"] = print(eager.persistence_threshold);
+  document["max_live"] = print(eager.max_live);
+  document["max_reuse_distance"] = print(eager.max_reuse_distance);
+}
+
 /// What DeepSpeed does and plain-1 does better: it frees gathered parameters behind record_stream,
 /// and leaves reduce buffers to the graph that runs last.
 void SetPolicyDefaults(PlanSpec& spec) {
+  if (spec.policy == "deepspeed-eager") {
+    spec.options.release = ReleaseMode::kRecordStream;
+    spec.options.gradient_buckets = GradientBuckets::kEager;
+  }
   if (spec.policy.starts_with("deepcompile-")) {
     spec.options.release = ReleaseMode::kRecordStream;
     spec.options.buffer_lifetime = BufferLifetime::kPr8036;
@@ -285,6 +310,7 @@ PlanSpec ReadPlanSpec(const Json& document, const Locator& locate) {
   ReadKeepGathered(object, spec.keep_gathered);
   ReadPasses(object, spec.passes);
   object.OptionalChoice("gather_times", kGatherTimesNames, spec.gather_times);
+  ReadEagerGathers(object, spec.eager_gathers);
   object.RejectUnknown();
   faults.ThrowIfAny();
   return spec;
@@ -297,6 +323,7 @@ Json PrintPlanSpec(const PlanSpec& spec) {
   document["keep_gathered"] = PrintKeepGathered(spec.keep_gathered);
   document["passes"] = spec.passes ? Json(*spec.passes) : Json("default");
   document["gather_times"] = kGatherTimesNames[static_cast<std::size_t>(spec.gather_times)];
+  PrintEagerGathers(spec.eager_gathers, document);
   return document;
 }
 

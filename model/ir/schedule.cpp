@@ -9,7 +9,7 @@
 namespace dcsim {
 namespace {
 
-constexpr std::array<std::string_view, 24> kTaskKindNames = {"compute",
+constexpr std::array<std::string_view, 26> kTaskKindNames = {"compute",
                                                              "all-gather",
                                                              "wait",
                                                              "release",
@@ -32,7 +32,9 @@ constexpr std::array<std::string_view, 24> kTaskKindNames = {"compute",
                                                              "optimizer-step",
                                                              "store-params",
                                                              "gather-updated",
-                                                             "barrier"};
+                                                             "barrier",
+                                                             "flatten",
+                                                             "unflatten"};
 
 constexpr std::array<std::string_view, kStreamCount> kStreamNames = {"compute", "gather", "reduce",
                                                                      "copy"};

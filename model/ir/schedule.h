@@ -41,6 +41,8 @@ enum class TaskKind : std::uint8_t {
   kStoreParams,      // updated float32 partition to the parameters' dtype
   kGatherUpdated,    // ZeRO-1 and 2: all ranks get the updated parameters
   kBarrier,          // no rank goes on before all have come: guards memory that peers read
+  kFlatten,          // eager buckets: gradients into one flat tensor, ZeRO-3 rank by rank
+  kUnflatten,        // eager buckets: reduced values back into the gradients
 };
 
 std::span<const std::string_view> TaskKindNames();

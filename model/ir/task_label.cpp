@@ -29,6 +29,8 @@ std::string SubjectLabel(const Schedule& schedule, const Graph& graph, TaskId id
     case TaskKind::kReduceGradCopy:
       return graph.param(ParamId(work.subject)).name;
     case TaskKind::kPreDivide:
+    case TaskKind::kFlatten:
+    case TaskKind::kUnflatten:
     case TaskKind::kStoreReduced:
       return CollectiveLabel(schedule.collective(CollectiveId(work.subject)), graph);
     case TaskKind::kRelease:

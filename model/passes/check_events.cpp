@@ -45,15 +45,18 @@ std::vector<Places> CollectPlaces(const Graph& graph,
 
 /// Gather, wait and release of a parameter against its uses. A wait behind its gather and a release
 /// behind its wait are a matter of the list, not of positions alone: CheckSequence.
+///
+///   stays   a later graph uses the parameter, so that it may stay until then
 void CheckUses(const std::string& name,
                const UseSpan& span,
                const Places& places,
+               bool stays,
                std::vector<std::string>& faults) {
   for (const GraphEventKind kind :
        {GraphEventKind::kGather, GraphEventKind::kWait, GraphEventKind::kRelease}) {
     const auto& place = places[IndexOf(kind)];
     const std::string what = std::string(kNames[IndexOf(kind)]) + name;
-    if (span.used && !place) {
+    if (span.used && !place && !(stays && kind == GraphEventKind::kRelease)) {
       faults.push_back("no " + what + ", which the graph uses");
     } else if (!span.used && place) {
       faults.push_back(what + ", which the graph does not use");
@@ -108,6 +111,18 @@ void CheckReduction(const std::string& name,
   }
 }
 
+/// By storage: whether an op of a graph behind `g` uses it.
+std::vector<bool> FindUsedLater(const Graph& graph, std::size_t g) {
+  std::vector<bool> used(graph.storages.size());
+  for (std::size_t i = graph.graphs[g].first_op + graph.graphs[g].op_count; i < graph.ops.size();
+       ++i) {
+    for (const ValueId input : graph.ops[i].inputs) {
+      used[graph.storage_of(input).index()] = true;
+    }
+  }
+  return used;
+}
+
 }  // namespace
 
 const GraphOutput* FindGradient(const Subgraph& subgraph, ParamId param) {
@@ -130,9 +145,11 @@ void CheckEvents(const Graph& graph,
   const auto places = CollectPlaces(graph, decisions, faults);
   const auto uses = FindUses(graph, decisions.order);
   const auto made = FindMadeBefore(graph, decisions);
+  const auto used_later = FindUsedLater(graph, g);
   for (std::size_t i = 0; i < graph.params.size(); ++i) {
     const std::string& name = graph.params[i].name;
-    CheckUses(name, uses[graph.storage_of(graph.params[i].value).index()], places[i], faults);
+    const std::size_t storage = graph.storage_of(graph.params[i].value).index();
+    CheckUses(name, uses[storage], places[i], used_later[storage], faults);
     const GraphOutput* gradient = FindGradient(graph.graphs[g], ParamId(i));
     CheckReduction(
         name, gradient == nullptr ? std::nullopt : std::optional(made[gradient->value.index()]),

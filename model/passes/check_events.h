@@ -12,8 +12,8 @@ namespace dcsim {
 const GraphOutput* FindGradient(const Subgraph& subgraph, ParamId param);
 
 /// Adds what is wrong with the events of a graph: every parameter in use is gathered, waited for
-/// before its first use and released behind its last one, every gradient reduced behind its op,
-/// each once; positions ascend. `decisions.order` is right.
+/// before its first use and released behind its last one (or in a later graph that uses it), every
+/// gradient reduced behind its op, each once; positions ascend. `decisions.order` is right.
 void CheckEvents(const Graph& graph,
                  std::size_t g,
                  const GraphPlan& decisions,

@@ -126,6 +126,9 @@ std::optional<std::size_t> LastReducing(const Graph& graph) {
 /// that runs last does not reduce and so never gives them back.
 bool KeepsBuckets(const Plan& plan, const Graph& graph) {
   const auto last = LastReducing(graph);
+  if (plan.options.gradient_buckets == GradientBuckets::kEager) {
+    return false;
+  }
   return plan.options.buffer_lifetime == BufferLifetime::kPermanent ||
          (plan.options.buffer_lifetime == BufferLifetime::kPr8036 && last &&
           *last != LastOf(graph, Direction::kBackward));
@@ -135,28 +138,28 @@ bool KeepsBuckets(const Plan& plan, const Graph& graph) {
 /// by the whole of it.
 void AddEndOfGraph(LowerState& state, std::size_t g) {
   const ScheduleOptions& options = state.plan.options;
-  const bool coalesced = options.gradient_reduction == GradientReduction::kCoalesced;
+  const bool behind = ReducesBehindBackward(options);
   const bool last = g == LastOf(state.graph, Direction::kBackward);
-  if (coalesced && last && state.boundary()) {
-    if (!HasResidentPartition(options)) {
+  if (behind && last && state.boundary()) {
+    if (!HasResidentPartition(options) && !state.eager()) {
       AddGradientPartition(state);
     }
     AddKeptGradients(state);
   }
-  const bool ends_reduction = coalesced ? last : g == LastReducing(state.graph);
+  const bool ends_reduction = behind ? last && state.boundary() : g == LastReducing(state.graph);
   AddEndBackward(state, ends_reduction && !KeepsBuckets(state.plan, state.graph));
 }
 
 void AddMicroStep(LowerState& state, const std::vector<GraphMoments>& events) {
   StartMicroStep(state);
   const ScheduleOptions& options = state.plan.options;
-  const bool coalesced = options.gradient_reduction == GradientReduction::kCoalesced;
-  const bool makes_partition = !HasResidentPartition(options) && state.boundary();
+  const bool makes_partition = !HasResidentPartition(options) && state.boundary() &&
+                               !ReducesBehindBackward(options) && !state.eager();
   bool in_backward = false;
   for (std::size_t g = 0; g < state.graph.graphs.size(); ++g) {
     const Subgraph& subgraph = state.graph.graphs[g];
     if (subgraph.direction == Direction::kBackward) {
-      if (!in_backward && makes_partition && !coalesced) {
+      if (!in_backward && makes_partition) {
         AddGradientPartition(state);
       }
       in_backward = true;

@@ -19,6 +19,10 @@ BufferId AddStorageBuffer(LowerState& state, StorageId storage) {
   buffer.bytes = state.graph.storage(storage).bytes;
   buffer.subject = static_cast<std::uint32_t>(s);
   buffer.buffer_class = state.is_held[s] ? BufferClass::kHeldOutput : ClassOf(state, storage);
+  if (buffer.buffer_class == BufferClass::kGradient && state.eager() &&
+      state.plan.options.stage == 3) {
+    buffer.recorded_streams = StreamBit(StreamRole::kReduce);  // which copies from it
+  }
   const BufferId id = state.builder.AddBuffer(buffer);
   state.buffer_of[s] = id;
   if (state.is_held[s]) {

@@ -227,23 +227,21 @@ void DropHold(LowerState& state, StorageId storage) {
   }
 }
 
-/// A gradient as a flat, contiguous tensor that nobody else will change: in the storage that the
-/// backward wrote, or in a copy.
-struct TakenGradient {
-  BufferId buffer;
-  bool in_storage = true;
-};
+}  // namespace
 
 TakenGradient TakeGradient(LowerState& state, ParamId param, const Value& value) {
   const BufferId gradient = state.buffer_of[value.storage.index()];
   if (value.is_contiguous() && state.holds[value.storage.index()].sharers == 1) {
-    return {gradient, true};
+    return {gradient, value.storage};
   }
   const Bytes bytes = value.bytes();
   Buffer buffer;
   buffer.bytes = bytes;
   buffer.subject = static_cast<std::uint32_t>(value.storage.index());
   buffer.buffer_class = BufferClass::kGradient;
+  if (state.eager() && state.plan.options.stage == 3) {
+    buffer.recorded_streams = StreamBit(StreamRole::kReduce);
+  }
   const BufferId copy = state.builder.AddBuffer(buffer);
   TaskDraft draft = state.Draft(TaskKind::kMakeContiguous, StreamRole::kCompute);
   draft.work =
@@ -253,8 +251,22 @@ TakenGradient TakeGradient(LowerState& state, ParamId param, const Value& value)
   draft.Write(copy);
   state.builder.Add(draft);
   DropHold(state, value.storage);
-  return {copy, false};
+  return {copy, StorageId::None()};
 }
+
+void FreeGradient(LowerState& state, const TakenGradient& gradient, TaskDraft& draft) {
+  if (gradient.storage.is_none()) {
+    draft.Free(gradient.buffer);
+    return;
+  }
+  StorageHold& hold = state.holds[gradient.storage.index()];
+  --hold.reductions;
+  if (hold.reductions == 0 && hold.ops_done) {
+    FreeStorage(state, gradient.storage, draft);
+  }
+}
+
+namespace {
 
 /// The bucket of a parameter's dtype, with its buffers.
 ReduceBucket& OpenBucket(LowerState& state, ParamId param) {
@@ -271,23 +283,31 @@ ReduceBucket& OpenBucket(LowerState& state, ParamId param) {
 void AddReduceGradient(LowerState& state, const GraphOutput& gradient) {
   const ParamId param = gradient.param;
   const Value& value = state.graph.value(gradient.value);
-  const bool coalesced = state.plan.options.gradient_reduction == GradientReduction::kCoalesced;
-  const bool keeps = coalesced || (state.plan.options.stage == 1 && !state.boundary());
+  const bool keeps = ReducesBehindBackward(state.plan.options) ||
+                     (state.plan.options.stage == 1 && !state.boundary());
   BufferId& kept = state.accumulated[param.index()];
   if (!kept.is_none()) {
     Accumulate(state, param, state.buffer_of[value.storage.index()]);
     DropHold(state, value.storage);
   }
   if (keeps) {
+    if (state.eager() && state.plan.options.gradient_reduction != GradientReduction::kCoalesced) {
+      OpenEagerBucket(state, param);  // its hooks make the buffer all the same
+    }
     kept = kept.is_none() ? TakeGradient(state, param, value).buffer : kept;
+    return;
+  }
+  if (state.eager()) {
+    OpenEagerBucket(state, param);
+    AddEagerGradient(state, param, TakeGradient(state, param, value));
     return;
   }
   ReduceBucket& bucket = OpenBucket(state, param);
   const TakenGradient taken =
-      kept.is_none() ? TakeGradient(state, param, value) : TakenGradient{kept, false};
+      kept.is_none() ? TakeGradient(state, param, value) : TakenGradient{kept, StorageId::None()};
   kept = BufferId::None();
   AddToBucket(state, param, taken.buffer);
-  if (taken.in_storage) {
+  if (!taken.storage.is_none()) {
     bucket.retained_storages.push_back(value.storage);
   } else {
     bucket.retained_buffers.push_back(taken.buffer);
@@ -297,7 +317,12 @@ void AddReduceGradient(LowerState& state, const GraphOutput& gradient) {
 void AddKeptGradients(LowerState& state) {
   for (const FlatGroup& group : state.groups) {
     for (const ParamId param : group.params) {
-      if (BufferId& kept = state.accumulated[param.index()]; !kept.is_none()) {
+      BufferId& kept = state.accumulated[param.index()];
+      if (!kept.is_none() && state.eager()) {
+        OpenEagerBucket(state, param);
+        AddEagerGradient(state, param, {kept, StorageId::None()});
+        kept = BufferId::None();
+      } else if (!kept.is_none()) {
         ReduceBucket& bucket = OpenBucket(state, param);
         AddToBucket(state, param, kept);
         bucket.retained_buffers.push_back(kept);
@@ -308,6 +333,9 @@ void AddKeptGradients(LowerState& state) {
 }
 
 void AddEndBackward(LowerState& state, bool releases_buckets) {
+  if (state.eager()) {
+    return AddEagerEnd(state, releases_buckets);
+  }
   TaskDraft draft = state.Draft(TaskKind::kEndBackward);
   for (auto& [dtype, bucket] : state.buckets) {
     Flush(state, bucket);

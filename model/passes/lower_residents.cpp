@@ -56,8 +56,19 @@ void AddPersistentParams(LowerState& state) {
   }
 }
 
-/// Reduce buffers that outlive steps, as large as they have grown.
+/// Reduce buffers that outlive steps: DeepCompile's, as large as they have grown, and the eager one
+/// of ZeRO-3.
 void AddBuckets(LowerState& state) {
+  const bool eager = state.eager() && state.plan.options.stage == 3;
+  for (const FlatGroup& group : state.groups) {
+    if (eager && state.plan.options.contiguous_gradients && group.trainable > 0) {
+      EagerBucket& bucket = state.eager_buckets[group.dtype];
+      bucket.dtype = group.dtype;
+      bucket.buffer =
+          AddResident(state, BufferClass::kReduceBucket,
+                      Bytes(state.plan.options.reduce_bucket * ElementBytes(group.dtype)));
+    }
+  }
   for (const auto& [dtype, capacities] : state.kept_capacities) {
     ReduceBucket& bucket = state.buckets[dtype];
     bucket.dtype = dtype;

@@ -33,6 +33,22 @@ struct ReduceBucket {
   std::vector<BufferId> retained_buffers;    // contiguous copies and accumulated gradients
 };
 
+/// A gradient as a flat, contiguous tensor that nobody else will change: in the storage that the
+/// backward wrote, or in a buffer of its own.
+struct TakenGradient {
+  BufferId buffer;
+  StorageId storage;  // that it lives in, or None() for a buffer of its own
+};
+
+/// Gradients of one dtype on their way to eager reduction (DeepSpeed's ipg bucket).
+struct EagerBucket {
+  DType dtype = DType::kBFloat16;
+  BufferId buffer;          // that gradients are copied into, or None()
+  std::int64_t offset = 0;  // elements filled
+  std::vector<CollectiveCall> calls;
+  std::vector<TakenGradient> references;  // instead of copies: one a call
+};
+
 /// Flat tensors of one dtype (FlatGroup) as buffers.
 struct FlatBuffers {
   BufferId weights;  // ZeRO-1, 2: whole; ZeRO-3: this rank's shards
@@ -86,11 +102,13 @@ struct LowerState {
   std::vector<BufferId> held_now;     // outputs that the caller holds from this micro-step
   std::vector<BufferId> held_before;  // from the one before it
   std::map<DType, ReduceBucket> buckets;
+  std::map<DType, EagerBucket> eager_buckets;
   std::vector<BufferId> accumulated;       // by param: gradient kept over micro-steps
   bool has_accumulated_partition = false;  // ZeRO-2, 3: a micro-step has stored into it
 
   bool first_micro_step() const { return micro_step == 0; }
   bool boundary() const { return micro_step + 1 == plan.options.gradient_accumulation_steps; }
+  bool eager() const { return plan.options.gradient_buckets == GradientBuckets::kEager; }
   bool by_parameter() const { return CutByParameter(plan.options); }
   bool reads_peers() const { return plan.options.gather_engine == Engine::kCopyEngine; }
   std::uint8_t reduce_communicator() const {
@@ -138,6 +156,16 @@ void AddRelease(LowerState& state, ParamId param);
 void AddReduceGradient(LowerState& state, const GraphOutput& gradient);
 /// Puts the gradients that were kept into the bucket, parameters in the order of the flat tensors.
 void AddKeptGradients(LowerState& state);
+/// A gradient as a flat, contiguous tensor, copied if it is none or shares its storage.
+TakenGradient TakeGradient(LowerState& state, ParamId param, const Value& value);
+/// Frees a gradient with the draft; one that lives in its storage, once no op needs that.
+void FreeGradient(LowerState& state, const TakenGradient& gradient, TaskDraft& draft);
+
+/// The same with eager buckets (lower_eager.cpp): a first gradient makes the buffer, one more
+/// gradient goes into it, a backward ends.
+void OpenEagerBucket(LowerState& state, ParamId param);
+void AddEagerGradient(LowerState& state, ParamId param, const TakenGradient& gradient);
+void AddEagerEnd(LowerState& state, bool releases_buffers);
 /// Flush what is left, wait for it on the host; the buckets may go back.
 void AddEndBackward(LowerState& state, bool releases_buckets);
 

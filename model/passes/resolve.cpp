@@ -8,18 +8,23 @@
 #include "model/graph/step_facts.h"
 #include "model/passes/check_events.h"
 #include "model/passes/deepcompile/deepcompile_policy.h"
+#include "model/passes/eager_policy.h"
 #include "model/passes/plain_policy.h"
 #include "model/passes/sharding.h"
 
 namespace dcsim {
 namespace {
 
-constexpr std::array<std::string_view, 3> kPolicyNames = {"plain-1", "deepcompile-0.19.6",
-                                                          "deepcompile-0.19.8"};
+constexpr std::array<std::string_view, 4> kPolicyNames = {"plain-1", "deepcompile-0.19.6",
+                                                          "deepcompile-0.19.8", "deepspeed-eager"};
+constexpr std::string_view kPlainPolicy = kPolicyNames[0];
+constexpr std::string_view kEagerPolicy = kPolicyNames[3];
 
 /// What no plan can ask for, whatever made it; empty when the options agree.
 std::vector<std::string> FindOptionFaults(const ScheduleOptions& options) {
-  if (options.flush_collectives == FlushCollectives::kOnePerBucket && CutByParameter(options)) {
+  const bool eager = options.gradient_buckets == GradientBuckets::kEager;
+  const bool one_per_bucket = options.flush_collectives == FlushCollectives::kOnePerBucket;
+  if (one_per_bucket && CutByParameter(options)) {
     return {
         "flush_collectives: one_per_bucket is for all_reduce in stages 1 and 2; where partitions "
         "are cut parameter by parameter, one reduce-scatter over a bucket would mix them"};
@@ -28,43 +33,70 @@ std::vector<std::string> FindOptionFaults(const ScheduleOptions& options) {
     return {
         "gather_engine: copy_engine is for stage 3, whose parameters lie in other ranks' memory"};
   }
+  if (!eager && !options.contiguous_gradients) {
+    return {"contiguous_gradients: false is for eager gradient_buckets"};
+  }
+  if (eager && (one_per_bucket || options.buffer_lifetime != BufferLifetime::kStep ||
+                options.reduce_collective != ReduceCollective::kAllReduce)) {
+    return {
+        "gradient_buckets: eager ones are reduced whole and live for a step; reduce_scatter, "
+        "one_per_bucket and buffer_lifetime are for DeepCompile's"};
+  }
   return {};
 }
 
-void RejectOtherPolicyKeys(const PlanSpec& spec, bool plain) {
-  if (plain) {
-    throw Error("plan: gather_ahead and keep_gathered are for plain-1; " + spec.policy +
-                " decides both itself");
+/// Keys of the spec that another policy understands than its own; each with the reason.
+std::string FindMisplacedKey(const PlanSpec& spec) {
+  const bool plain = spec.policy == kPlainPolicy;
+  const bool eager = spec.policy == kEagerPolicy;
+  const bool keeps = spec.keep_gathered.all || !spec.keep_gathered.patterns.empty();
+  const std::string stage = std::to_string(spec.options.stage);
+  if (!plain && (keeps || spec.gather_ahead != 0)) {
+    return "gather_ahead and keep_gathered are for plain-1; " + spec.policy +
+           " decides both itself";
   }
-  if (spec.options.gradient_reduction == GradientReduction::kCoalesced) {
-    throw Error(
-        "plan: gradient_reduction: DeepCompile's graphs reduce in each backward; coalesced "
-        "is for plain-1");
+  if (!IsDeepCompile(spec.policy) &&
+      (spec.passes || spec.gather_times != GatherTimes::kDeepSpeed)) {
+    return "passes and gather_times are for DeepCompile's policies, not " + spec.policy;
   }
-  if (const std::string fault = FindPassFault(spec); !fault.empty()) {
-    throw Error("plan: " + fault);
+  if (!eager && spec.eager_gathers != EagerGathers()) {
+    return "prefetch_bucket, persistence_threshold, max_live and max_reuse_distance are for "
+           "deepspeed-eager, not " +
+           spec.policy;
+  }
+  if (spec.options.stage != 3 && (keeps || spec.gather_ahead != 0)) {
+    return "gather_ahead and keep_gathered are for stage 3; stage " + stage +
+           " gathers no parameter before its use";
   }
   if (spec.options.stage != 3 && spec.gather_times != GatherTimes::kDeepSpeed) {
-    throw Error("plan: gather_times is for stage 3; stage " + std::to_string(spec.options.stage) +
-                " gathers no parameter before its use");
+    return "gather_times is for stage 3; stage " + stage + " gathers no parameter before its use";
   }
+  return {};
+}
+
+/// What a policy's own reductions exclude.
+std::string FindReductionFault(const PlanSpec& spec) {
+  const bool eager_buckets = spec.options.gradient_buckets == GradientBuckets::kEager;
+  if (IsDeepCompile(spec.policy) &&
+      (eager_buckets || spec.options.gradient_reduction == GradientReduction::kCoalesced)) {
+    return "gradient_reduction and gradient_buckets: DeepCompile's graphs reduce in each backward, "
+           "in its own buckets; coalesced and eager are for plain-1 and deepspeed-eager";
+  }
+  if (spec.policy == kEagerPolicy && !eager_buckets) {
+    return "gradient_buckets: deepspeed-eager has eager ones";
+  }
+  return {};
 }
 
 void RejectContradictions(const PlanSpec& spec) {
-  for (const std::string& fault : FindOptionFaults(spec.options)) {
-    throw Error("plan: " + fault);
-  }
-  const bool keeps = spec.keep_gathered.all || !spec.keep_gathered.patterns.empty();
-  if (IsDeepCompile(spec.policy)) {
-    RejectOtherPolicyKeys(spec, keeps || spec.gather_ahead != 0);
-    return;
-  }
-  if (spec.passes || spec.gather_times != GatherTimes::kDeepSpeed) {
-    throw Error("plan: passes and gather_times are for DeepCompile's policies, not " + spec.policy);
-  }
-  if (spec.options.stage != 3 && (keeps || spec.gather_ahead != 0)) {
-    throw Error("plan: gather_ahead and keep_gathered are for stage 3; stage " +
-                std::to_string(spec.options.stage) + " gathers no parameter before its use");
+  std::vector<std::string> faults = FindOptionFaults(spec.options);
+  faults.push_back(FindMisplacedKey(spec));
+  faults.push_back(IsDeepCompile(spec.policy) ? FindPassFault(spec) : "");
+  faults.push_back(FindReductionFault(spec));
+  for (const std::string& fault : faults) {
+    if (!fault.empty()) {
+      throw Error("plan: " + fault);
+    }
   }
 }
 
@@ -168,6 +200,9 @@ Plan Resolve(const PlanSpec& spec, const Graph& graph, int ranks, const PolicyIn
                 spec.policy + "'" + DidYouMean(spec.policy, kPolicyNames));
   }
   RejectContradictions(spec);
+  if (spec.policy == kEagerPolicy) {
+    return ResolveEager(spec, graph, ranks);
+  }
   return IsDeepCompile(spec.policy) ? ResolveDeepCompile(spec, graph, ranks, inputs)
                                     : ResolvePlain(spec, graph, ranks);
 }

@@ -140,6 +140,16 @@ PlanSpec SpecOf(std::uint64_t bits) {
     spec.keep_gathered = {};
   } else {
     options.gradient_reduction = static_cast<GradientReduction>(take(2));
+    if (take(2) == 1) {
+      options.gradient_buckets = GradientBuckets::kEager;
+      options.contiguous_gradients = take(2) == 0;
+      options.buffer_lifetime = BufferLifetime::kStep;
+      options.flush_collectives = FlushCollectives::kPerParameter;
+      options.reduce_collective = ReduceCollective::kAllReduce;
+      if (spec.gather_ahead == 0 && !spec.keep_gathered.all) {
+        spec.policy = "deepspeed-eager";
+      }
+    }
   }
   return spec;
 }

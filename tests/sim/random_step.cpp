@@ -261,6 +261,15 @@ PlanSpec RandomSpec(Dice& dice, const Graph& graph) {
   options.gradient_reduction = static_cast<GradientReduction>(dice.Below(2));
   options.allocator = static_cast<AllocatorMode>(dice.Below(2));
   if (dice.OneIn(3)) {
+    options.gradient_buckets = GradientBuckets::kEager;
+    options.contiguous_gradients = dice.OneIn(2);
+    options.buffer_lifetime = BufferLifetime::kStep;
+    options.flush_collectives = FlushCollectives::kPerParameter;
+    options.reduce_collective = ReduceCollective::kAllReduce;
+    spec.policy = dice.OneIn(2) ? "plain-1" : "deepspeed-eager";
+    return spec;
+  }
+  if (dice.OneIn(3)) {
     spec.policy = dice.OneIn(2) ? "deepcompile-0.19.6" : "deepcompile-0.19.8";
     options.gradient_reduction = GradientReduction::kEachBackward;
     return spec;

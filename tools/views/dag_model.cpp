@@ -119,6 +119,8 @@ std::optional<TaskPlace> OtherPlace(FoldState& state, TaskId id) {
       ++state.flushes;
       [[fallthrough]];
     case TaskKind::kReduce:
+    case TaskKind::kFlatten:
+    case TaskKind::kUnflatten:
     case TaskKind::kStoreReduced:
       return CollectivePlace(state, state.schedule.collective(CollectiveId(work.subject)),
                              task.kind);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "model/passes/sharding.h"
 
@@ -207,6 +208,39 @@ Bytes MemoryProfile::OperatorPeak(std::size_t g, const PassGraph& nodes) const {
   return peak;
 }
 
+/// Gathered parameters of one graph, from their gathers to their last releases.
+struct MemoryProfile::GatheredParams {
+  explicit GatheredParams(std::size_t params) : bytes(params), releases(params) {}
+
+  /// What a node adds to the memory that is alive.
+  Bytes Change(const PassNode& node) {
+    if (node.kind == PassNodeKind::kGather) {
+      bytes[node.param.index()] = Rounded(node.allocated_bytes);
+      return bytes[node.param.index()];
+    }
+    const bool frees =
+        node.kind == PassNodeKind::kRelease && ++releases[node.param.index()] == node.uses;
+    return frees ? Bytes(0) - std::exchange(bytes[node.param.index()], Bytes(0)) : Bytes(0);
+  }
+
+  std::vector<Bytes> bytes;   // by param
+  std::vector<int> releases;  // by param: so far
+};
+
+Bytes MemoryProfile::RunNode(Walk& walk, GatheredParams& gathered, const PassNode& node) const {
+  const Bytes change = gathered.Change(node);
+  walk.live += std::max(change, Bytes(0));
+  Bytes peak = walk.live;
+  if (node.kind == PassNodeKind::kOp) {
+    peak += MemoryOf(node.op).peak;
+    FinishOp(walk, node.op);
+  } else if (node.kind == PassNodeKind::kReduce) {
+    FinishReduction(walk, node.param);
+  }
+  walk.live += std::min(change, Bytes(0));
+  return peak;
+}
+
 std::vector<Bytes> MemoryProfile::Peaks(std::size_t g,
                                         const PassGraph& nodes,
                                         const std::vector<PassStep>& steps) const {
@@ -217,34 +251,14 @@ std::vector<Bytes> MemoryProfile::Peaks(std::size_t g,
     }
   }
   Walk walk = StartWalk(g, order);
-  std::vector<Bytes> gathered(graph_.params.size());
-  std::vector<int> releases(graph_.params.size());
+  GatheredParams gathered(graph_.params.size());
   std::vector<Bytes> peaks;
-  const auto gather = [&](const PassNode& node) {
-    gathered[node.param.index()] = Rounded(node.allocated_bytes);
-    walk.live += Rounded(node.allocated_bytes);
-  };
   for (const PassStep& step : steps) {
-    Bytes extra;
+    Bytes peak = walk.live;
     for (const std::uint32_t each : step.gathers) {
-      gather(nodes.nodes[each]);
+      peak = RunNode(walk, gathered, nodes.nodes[each]);
     }
-    const PassNode& node = nodes.nodes[step.node];
-    const PassNodeKind kind = step.gathers.empty() ? node.kind : PassNodeKind::kPlaceholder;
-    if (kind == PassNodeKind::kGather) {
-      gather(node);
-    } else if (kind == PassNodeKind::kOp) {
-      extra = MemoryOf(node.op).peak;
-    }
-    peaks.push_back(walk.live + extra);
-    if (kind == PassNodeKind::kOp) {
-      FinishOp(walk, node.op);
-    } else if (kind == PassNodeKind::kReduce) {
-      FinishReduction(walk, node.param);
-    } else if (kind == PassNodeKind::kRelease && ++releases[node.param.index()] == node.uses) {
-      walk.live -= gathered[node.param.index()];
-      gathered[node.param.index()] = Bytes(0);
-    }
+    peaks.push_back(step.gathers.empty() ? RunNode(walk, gathered, nodes.nodes[step.node]) : peak);
   }
   return peaks;
 }

@@ -40,12 +40,15 @@ class MemoryProfile {
     Bytes made;  // of new storages
   };
   struct Walk;
+  struct GatheredParams;
 
   OpMemory MemoryOf(OpId id) const;
   Walk StartWalk(std::size_t g, const std::vector<OpId>& order) const;
   void FinishOp(Walk& walk, OpId id) const;
   void FinishReduction(Walk& walk, ParamId param) const;
   Bytes OwnParams(OpId id) const;
+  /// Goes on by a node; returns the highest memory while it ran.
+  Bytes RunNode(Walk& walk, GatheredParams& gathered, const PassNode& node) const;
 
   const Graph& graph_;
   const PolicyInputs& inputs_;

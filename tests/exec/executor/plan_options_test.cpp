@@ -111,6 +111,27 @@ std::vector<OptionRow> Options() {
          spec.policy = "deepcompile-0.19.8";
          spec.options.release = ReleaseMode::kRecordStream;
        }},
+      {"Eager",
+       {1, 2, 3},
+       [](PlanSpec& spec) {
+         spec.policy = "deepspeed-eager";
+         spec.options.gradient_buckets = GradientBuckets::kEager;
+       }},
+      {"EagerSmallBucketAndReach",
+       {1, 2, 3},
+       [](PlanSpec& spec) {
+         spec.policy = "deepspeed-eager";
+         spec.options.gradient_buckets = GradientBuckets::kEager;
+         spec.options.reduce_bucket = 2000;
+         spec.eager_gathers = {1500, 10, 3000, 2000};
+       }},
+      {"EagerWithoutBuffer",
+       {1, 2, 3},
+       [](PlanSpec& spec) {
+         spec.options.gradient_buckets = GradientBuckets::kEager;
+         spec.options.contiguous_gradients = false;
+         spec.options.reduce_bucket = 4000;
+       }},
       {"PermanentBuffers",
        {1, 2, 3},
        [](PlanSpec& spec) { spec.options.buffer_lifetime = BufferLifetime::kPermanent; }},

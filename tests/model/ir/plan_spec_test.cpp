@@ -23,6 +23,8 @@ PlanSpec UnusualSpec() {
   spec.options.double_buffer = false;
   spec.options.reduce_collective = ReduceCollective::kReduceScatter;
   spec.options.flush_collectives = FlushCollectives::kOnePerBucket;
+  spec.options.gradient_buckets = GradientBuckets::kEager;
+  spec.options.contiguous_gradients = false;
   spec.options.buffer_lifetime = BufferLifetime::kPermanent;
   spec.options.gradient_reduction = GradientReduction::kCoalesced;
   spec.options.communicators = 2;
@@ -36,6 +38,7 @@ PlanSpec UnusualSpec() {
   spec.keep_gathered.patterns = {"*.norm.weight", "lm_head.*"};
   spec.passes = {"zero3_compile", "prefetch"};
   spec.gather_times = GatherTimes::kAsMeasured;
+  spec.eager_gathers = {1, 2, 3, 4};
   return spec;
 }
 
@@ -48,6 +51,8 @@ TEST(PlanSpecTest, MissingKeysHaveTheDocumentedDefaults) {
   expected.options.double_buffer = true;
   expected.options.reduce_collective = ReduceCollective::kAllReduce;
   expected.options.flush_collectives = FlushCollectives::kPerParameter;
+  expected.options.gradient_buckets = GradientBuckets::kDeepCompile;
+  expected.options.contiguous_gradients = true;
   expected.options.buffer_lifetime = BufferLifetime::kStep;
   expected.options.gradient_reduction = GradientReduction::kEachBackward;
   expected.options.communicators = 1;
@@ -61,6 +66,7 @@ TEST(PlanSpecTest, MissingKeysHaveTheDocumentedDefaults) {
   expected.keep_gathered = {};
   expected.passes = std::nullopt;
   expected.gather_times = GatherTimes::kDeepSpeed;
+  expected.eager_gathers = {50'000'000, 100'000, 1'000'000'000, 1'000'000'000};
   EXPECT_EQ(Read(Json::parse(kSmallest)), expected);
 }
 
@@ -74,21 +80,28 @@ TEST(PlanSpecTest, PrintHasEveryKeyInTheDocumentedOrder) {
             R"({"format":"dc-plan-spec/1","policy":"plain-2","stage":1,)"
             R"("gradient_accumulation_steps":65535,"reduce_bucket":"123456789 elements",)"
             R"("double_buffer":false,"reduce_collective":"reduce_scatter",)"
-            R"("flush_collectives":"one_per_bucket","buffer_lifetime":"permanent",)"
+            R"("flush_collectives":"one_per_bucket","gradient_buckets":"eager",)"
+            R"("contiguous_gradients":false,"buffer_lifetime":"permanent",)"
             R"("gradient_reduction":"coalesced","communicators":2,"gather_engine":"copy_engine",)"
             R"("sync_before_allgather":true,"sync_after_allgather":false,"sync_before_reduce":true,)"
             R"("sync_after_reduce":true,"release":"record_stream",)"
             R"("gradient_clipping":0.1,"optimizer":"for_loop","allocator":"expandable_segments",)"
             R"("gather_ahead":1000000,"keep_gathered":["*.norm.weight","lm_head.*"],)"
-            R"("passes":["zero3_compile","prefetch"],"gather_times":"as_measured"})");
+            R"("passes":["zero3_compile","prefetch"],"gather_times":"as_measured",)"
+            R"("prefetch_bucket":"1 elements","persistence_threshold":"2 elements",)"
+            R"("max_live":"3 elements","max_reuse_distance":"4 elements"})");
 }
 
 // What DeepSpeed does where nothing else is asked for.
-TEST(PlanSpecTest, DeepCompilePoliciesHaveDefaultsOfTheirOwn) {
+TEST(PlanSpecTest, PoliciesOfDeepSpeedHaveDefaultsOfTheirOwn) {
   Json document = Json::parse(kSmallest);
   document["policy"] = "deepcompile-0.19.8";
   EXPECT_EQ(Read(document).options.release, ReleaseMode::kRecordStream);
   EXPECT_EQ(Read(document).options.buffer_lifetime, BufferLifetime::kPr8036);
+  document["policy"] = "deepspeed-eager";
+  EXPECT_EQ(Read(document).options.release, ReleaseMode::kRecordStream);
+  EXPECT_EQ(Read(document).options.gradient_buckets, GradientBuckets::kEager);
+  document["policy"] = "deepcompile-0.19.8";
   document["release"] = "event_ordered";
   document["buffer_lifetime"] = "step";
   EXPECT_EQ(Read(document).options.release, ReleaseMode::kEventOrdered);
@@ -151,6 +164,18 @@ INSTANTIATE_TEST_SUITE_P(
                [](PlanSpec& s) { s.passes = {"zero3_compile"}; }},
         Choice{"AsMeasured", "gather_times", R"("as_measured")",
                [](PlanSpec& s) { s.gather_times = GatherTimes::kAsMeasured; }},
+        Choice{"EagerBuckets", "gradient_buckets", R"("eager")",
+               [](PlanSpec& s) { s.options.gradient_buckets = GradientBuckets::kEager; }},
+        Choice{"Scattered", "contiguous_gradients", "false",
+               [](PlanSpec& s) { s.options.contiguous_gradients = false; }},
+        Choice{"NoPrefetch", "prefetch_bucket", R"("0 elements")",
+               [](PlanSpec& s) { s.eager_gathers.prefetch_bucket = 0; }},
+        Choice{"NonePersistent", "persistence_threshold", R"("0 elements")",
+               [](PlanSpec& s) { s.eager_gathers.persistence_threshold = 0; }},
+        Choice{"MaxLive", "max_live", R"("5e6 elements")",
+               [](PlanSpec& s) { s.eager_gathers.max_live = 5'000'000; }},
+        Choice{"MaxReuse", "max_reuse_distance", R"("7 elements")",
+               [](PlanSpec& s) { s.eager_gathers.max_reuse_distance = 7; }},
         Choice{"GatherAhead", "gather_ahead", "8", [](PlanSpec& s) { s.gather_ahead = 8; }},
         Choice{"KeepAll", "keep_gathered", R"("all")",
                [](PlanSpec& s) { s.keep_gathered.all = true; }},

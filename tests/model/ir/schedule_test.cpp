@@ -245,12 +245,13 @@ std::size_t CountDistinct(std::span<const std::string_view> names) {
 }
 
 TEST(NamesTest, EveryTaskKindHasItsOwnName) {
-  constexpr auto kCount = static_cast<std::size_t>(TaskKind::kBarrier) + 1;
+  constexpr auto kCount = static_cast<std::size_t>(TaskKind::kUnflatten) + 1;
   EXPECT_EQ(TaskKindNames().size(), kCount);
   EXPECT_EQ(CountDistinct(TaskKindNames()), kCount);
   EXPECT_EQ(TaskKindName(TaskKind::kCompute), "compute");
   EXPECT_EQ(TaskKindName(TaskKind::kEndBackward), "end-backward");
   EXPECT_EQ(TaskKindName(TaskKind::kGatherUpdated), "gather-updated");
+  EXPECT_EQ(TaskKindName(TaskKind::kUnflatten), "unflatten");
 }
 
 TEST(NamesTest, EveryBufferClassHasItsOwnName) {

@@ -11,8 +11,8 @@ namespace dcsim {
 namespace {
 
 TEST(ResolveTest, KnowsItsPolicies) {
-  EXPECT_THAT(PolicyNames(),
-              testing::ElementsAre("plain-1", "deepcompile-0.19.6", "deepcompile-0.19.8"));
+  EXPECT_THAT(PolicyNames(), testing::ElementsAre("plain-1", "deepcompile-0.19.6",
+                                                  "deepcompile-0.19.8", "deepspeed-eager"));
 }
 
 TEST(ResolveTest, UnknownPolicyGetsTheNearestOne) {
@@ -20,8 +20,8 @@ TEST(ResolveTest, UnknownPolicyGetsTheNearestOne) {
   spec.policy = "plain1";
   EXPECT_EQ(
       ErrorText([&] { Resolve(spec, TwoLayers(), 2); }),
-      "plan: policy: expected plain-1, deepcompile-0.19.6 or deepcompile-0.19.8, found 'plain1', "
-      "did you mean 'plain-1'?");
+      "plan: policy: expected plain-1, deepcompile-0.19.6, deepcompile-0.19.8 or deepspeed-eager, "
+      "found 'plain1', did you mean 'plain-1'?");
   spec.policy = "deepcompile-0.18.6";
   EXPECT_THAT(ErrorText([&] { Resolve(spec, TwoLayers(), 2); }),
               testing::EndsWith("did you mean 'deepcompile-0.19.6'?"));
@@ -158,8 +158,29 @@ INSTANTIATE_TEST_SUITE_P(
                "plan: gather_times is for stage 3; stage 1 gathers no parameter before its use"},
         Misuse{"Coalesced",
                [](PlanSpec& s) { s.options.gradient_reduction = GradientReduction::kCoalesced; },
-               "plan: gradient_reduction: DeepCompile's graphs reduce in each backward; coalesced "
-               "is for plain-1"}),
+               "plan: gradient_reduction and gradient_buckets: DeepCompile's graphs reduce in each "
+               "backward, in its own buckets; coalesced and eager are for plain-1 and "
+               "deepspeed-eager"},
+        Misuse{"EagerBucketsOfDeepCompile",
+               [](PlanSpec& s) { s.options.gradient_buckets = GradientBuckets::kEager; },
+               "plan: gradient_reduction and gradient_buckets: DeepCompile's graphs reduce in each "
+               "backward, in its own buckets; coalesced and eager are for plain-1 and "
+               "deepspeed-eager"},
+        Misuse{"DeepCompileBucketsOfEager", [](PlanSpec& s) { s.policy = "deepspeed-eager"; },
+               "plan: gradient_buckets: deepspeed-eager has eager ones"},
+        Misuse{"EagerKeys", [](PlanSpec& s) { s.eager_gathers.max_live = 1; },
+               "plan: prefetch_bucket, persistence_threshold, max_live and max_reuse_distance are "
+               "for deepspeed-eager, not deepcompile-0.19.8"},
+        Misuse{"ScatteredGradients", [](PlanSpec& s) { s.options.contiguous_gradients = false; },
+               "plan: contiguous_gradients: false is for eager gradient_buckets"},
+        Misuse{"EagerReduceScatter",
+               [](PlanSpec& s) {
+                 s.options.stage = 2;
+                 s.options.gradient_buckets = GradientBuckets::kEager;
+                 s.options.reduce_collective = ReduceCollective::kReduceScatter;
+               },
+               "plan: gradient_buckets: eager ones are reduced whole and live for a step; "
+               "reduce_scatter, one_per_bucket and buffer_lifetime are for DeepCompile's"}),
     RowName());
 
 /// TwoLayers resolved for ZeRO-3: forward ops 0 to 2 (mm, mm, sum), gathers of w1 at 0 and w2 at 1;
@@ -279,6 +300,13 @@ TEST(FindPlanFaultsTest, EventsHaveNone) {
   EXPECT_THAT(FindPlanFaults(EventPlan(), TwoLayers()), testing::IsEmpty());
 }
 
+// w2 may stay gathered from the forward to the backward, which uses it again.
+TEST(FindPlanFaultsTest, AParameterMayStayUntilALaterGraphReleasesIt) {
+  Plan plan = EventPlan();
+  plan.graphs[0].events.pop_back();
+  EXPECT_THAT(FindPlanFaults(plan, TwoLayers()), testing::IsEmpty());
+}
+
 class EventFaultsTest : public testing::TestWithParam<Break> {};
 
 TEST_P(EventFaultsTest, AreFound) {
@@ -312,7 +340,7 @@ INSTANTIATE_TEST_SUITE_P(
               },
               {"gather of w2 after its first use", "wait for w2 after its first use"}},
         Break{"ReleaseMissing",
-              [](Plan& p) { p.graphs[0].events.pop_back(); },
+              [](Plan& p) { p.graphs[1].events.erase(p.graphs[1].events.begin() + 3); },
               {"no release of w2, which the graph uses"}},
         Break{"ReleaseEarly",
               [](Plan& p) { p.graphs[0].events.back().position = 1; },

@@ -181,46 +181,145 @@ TEST(Llama3FlushTest, SeventeenFlushesABackwardAndOneBufferGrowsWhereBuffersGoBa
               testing::ElementsAre(500'000'000, 500'000'000, 525'336'576));
 }
 
-// DeepSpeed PR #7992: eight products of 4096 x 4096, 134.2 M parameters or 256 MiB, two GPUs, four
-// backward passes a step, one bucket: collectives of the gradients and their payload.
-struct CountedRun {
-  const char* name;
-  int stage;
-  const char* reduction;
-  std::size_t collectives;
-  std::int64_t payload_mib;
-};
+// The three eager runs of the same table. Nothing of the buckets or of the gradient is left behind
+// ZeRO-1's and 2's step; ZeRO-3 keeps the gradient's shards and one bucket of 5e8 elements.
+using Llama3EagerTest = Llama3RunTest;
 
-class Pr7992Test : public testing::TestWithParam<CountedRun> {};
-
-TEST_P(Pr7992Test, CollectivesAreThePublishedOnes) {
-  const Graph graph = WorkloadGraph("mlp-8x4096");
-  const std::string file = "/configs/plans/zero" + std::to_string(GetParam().stage) + ".yaml";
-  const Plan plan =
-      LoadPlan(DCSIM_SOURCE_DIR + file,
-               {{"gradient_accumulation_steps", "4"}, {"gradient_reduction", GetParam().reduction}},
-               graph, 2);
-  const Schedule schedule = Lower(plan, graph, nullptr, {});
-  EXPECT_THAT(Verify(schedule, graph), testing::IsEmpty());
-  std::int64_t payload = 0;
-  for (std::size_t i = 0; i < schedule.task_count(); ++i) {
-    if (schedule.task(TaskId(i)).kind == TaskKind::kReduce) {
-      payload += schedule.FindCollective(TaskId(i))->payload().count();
-    }
-  }
-  EXPECT_EQ(CountFlushes(schedule), GetParam().collectives);
-  EXPECT_EQ(payload, GetParam().payload_mib << 20);
+TEST_P(Llama3EagerTest, AllocatedBehindTheStepIsThePublishedOne) {
+  const Graph graph = WorkloadGraph("llama-3-8b");
+  const Schedule schedule =
+      LowerPlan(graph, "zero" + std::to_string(GetParam().stage) + "-eager.yaml",
+                {{"gradient_accumulation_steps", "4"}});
+  EXPECT_NEAR(ReplayStep(schedule).after, GetParam().after, GetParam().after * 0.0005);
 }
 
-INSTANTIATE_TEST_SUITE_P(Published,
-                         Pr7992Test,
-                         testing::Values(CountedRun{"Zero1NoSync", 1, "each_backward", 1, 256},
-                                         CountedRun{"Zero1Coalesced", 1, "coalesced", 1, 256},
-                                         CountedRun{"Zero2", 2, "each_backward", 4, 1024},
-                                         CountedRun{"Zero2Coalesced", 2, "coalesced", 1, 256},
-                                         CountedRun{"Zero3", 3, "each_backward", 4, 1024},
-                                         CountedRun{"Zero3Coalesced", 3, "coalesced", 1, 256}),
+INSTANTIATE_TEST_SUITE_P(Eager,
+                         Llama3EagerTest,
+                         testing::Values(PublishedRun{"Zero1", 1, 28'307'113'472},
+                                         PublishedRun{"Zero2", 2, 28'307'113'472},
+                                         PublishedRun{"Zero3", 3, 17'259'850'752}),
                          [](const auto& run) { return std::string(run.param.name); });
+
+// DeepSpeed PR #7992: eight products of 4096 x 4096, 134.2 M parameters or 256 MiB, two GPUs, four
+// backward passes a step, eager, without contiguous gradients; one bucket holds all. In MiB of
+// gradient memory: the peak of the backward passes, what is resident when they have ended, what is
+// left once the reduction has run; and the collectives with their payload. A reduction behind the
+// window (no_sync, coalesced) is not in the published peak of ZeRO-1 and 2, which is what is
+// resident and the activations that a backward starts from.
+struct WindowRow {
+  const char* name;
+  int stage;
+  bool behind;  // the window of backward passes ends before the reduction
+  const char* reduction;
+  std::int64_t peak;
+  std::int64_t resident;
+  std::int64_t after;
+  std::size_t collectives;
+  std::int64_t payload;
+};
+
+/// Gradient memory in bytes: gradients, flat copies, partition.
+struct GradientMemory {
+  std::int64_t peak = 0;      // of the step
+  std::int64_t resident = 0;  // before the last reduction begins
+  std::int64_t after = 0;     // before the optimizer
+};
+
+bool IsGradientMemory(BufferClass buffer_class) {
+  return buffer_class == BufferClass::kGradient || buffer_class == BufferClass::kTemporary ||
+         buffer_class == BufferClass::kGradientPartition;
+}
+
+GradientMemory FollowGradients(const Schedule& schedule) {
+  GradientMemory memory;
+  std::int64_t live = 0;
+  const auto count = [&](BufferId id) {
+    const Buffer& buffer = schedule.buffer(id);
+    return IsGradientMemory(buffer.buffer_class) ? buffer.bytes.count() : 0;
+  };
+  for (const BufferId id : schedule.residents()) {
+    live += count(id);
+  }
+  for (std::size_t i = 0; i < schedule.task_count(); ++i) {
+    if (schedule.task(TaskId(i)).kind == TaskKind::kCastGradients) {
+      break;
+    }
+    memory.resident = schedule.task(TaskId(i)).kind == TaskKind::kFlatten ? live : memory.resident;
+    for (const MemoryStep& step : schedule.memory(TaskId(i))) {
+      live += step.frees ? -count(step.buffer) : count(step.buffer);
+      memory.peak = std::max(memory.peak, live);
+    }
+  }
+  memory.after = live;
+  return memory;
+}
+
+/// What a backward starts from: the layers' inputs.
+std::int64_t SavedBytes(const Graph& graph) {
+  std::int64_t bytes = graph.value(graph.inputs.front().value).bytes().count();
+  for (const GraphOutput& output : graph.graphs.front().outputs) {
+    bytes += output.kind == GraphOutputKind::kSaved ? graph.value(output.value).bytes().count() : 0;
+  }
+  return bytes;
+}
+
+class Pr7992Test : public testing::TestWithParam<WindowRow> {
+ protected:
+  static const Graph& Mlp() {
+    static const Graph graph = WorkloadGraph("mlp-8x4096");
+    return graph;
+  }
+  static Schedule LowerRow() {
+    const Plan plan = LoadPlan(
+        DCSIM_SOURCE_DIR "/configs/plans/zero" + std::to_string(GetParam().stage) + "-eager.yaml",
+        {{"gradient_accumulation_steps", "4"},
+         {"contiguous_gradients", "false"},
+         {"gradient_reduction", GetParam().reduction}},
+        Mlp(), 2);
+    Schedule schedule = Lower(plan, Mlp(), nullptr, {});
+    EXPECT_THAT(Verify(schedule, Mlp()), testing::IsEmpty());
+    return schedule;
+  }
+};
+
+TEST_P(Pr7992Test, GradientMemoryIsThePublishedOne) {
+  constexpr std::int64_t kMib = 1 << 20;
+  const GradientMemory memory = FollowGradients(LowerRow());
+  const bool starts_highest = GetParam().behind && GetParam().stage != 3;
+  EXPECT_EQ(starts_highest ? memory.resident + SavedBytes(Mlp()) : memory.peak,
+            GetParam().peak * kMib);
+  EXPECT_EQ(GetParam().behind ? memory.resident : memory.after, GetParam().resident * kMib);
+  EXPECT_EQ(memory.after, GetParam().after * kMib);
+}
+
+TEST_P(Pr7992Test, CollectivesAreThePublishedOnes) {
+  const Schedule schedule = LowerRow();
+  std::int64_t payload = 0;
+  std::size_t launches = 0;
+  for (std::size_t i = 0; i < schedule.task_count(); ++i) {
+    if (schedule.task(TaskId(i)).kind == TaskKind::kReduce) {
+      const Collective& collective = *schedule.FindCollective(TaskId(i));
+      payload += collective.payload().count();
+      launches += collective.launches();
+      EXPECT_EQ(collective.kind, GetParam().stage == 3 ? CollectiveKind::kReduceScatter
+                                                       : CollectiveKind::kAllReduce);
+    }
+  }
+  EXPECT_EQ(launches, GetParam().collectives);
+  EXPECT_EQ(payload, GetParam().payload << 20);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Published,
+    Pr7992Test,
+    testing::Values(WindowRow{"Zero1", 1, false, "each_backward", 512, 128, 128, 1, 256},
+                    WindowRow{"Zero1NoSync", 1, true, "each_backward", 384, 256, 128, 1, 256},
+                    WindowRow{"Zero1Coalesced", 1, true, "coalesced", 384, 256, 128, 1, 256},
+                    WindowRow{"Zero2", 2, false, "each_backward", 640, 128, 128, 4, 1024},
+                    WindowRow{"Zero2Coalesced", 2, true, "coalesced", 384, 256, 128, 1, 256},
+                    WindowRow{"Zero3", 3, false, "each_backward", 640, 128, 128, 4, 1024},
+                    WindowRow{"Zero3Coalesced", 3, true, "coalesced", 640, 384, 128, 1, 256}),
+    [](const auto& row) { return std::string(row.param.name); });
 
 }  // namespace
 }  // namespace dcsim

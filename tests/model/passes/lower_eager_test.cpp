@@ -1,0 +1,167 @@
+// DeepSpeed's eager gradient buckets (docs/schedules.md) on TwoLayers and two ranks: w1 has 15
+// elements (30 bytes), w2 5 (10 bytes); gradients come as w2, w1. One rank's partition of the 20
+// elements is 10: w1's first ten belong to rank 0, its last five and w2 to rank 1.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "model/passes/verify.h"
+#include "tests/support/tiny_graphs.h"
+
+namespace dcsim {
+namespace {
+
+PlanSpec EagerSpec(int stage) {
+  PlanSpec spec = TinySpec(stage);
+  spec.options.gradient_buckets = GradientBuckets::kEager;
+  return spec;
+}
+
+Schedule LowerRight(const PlanSpec& spec) {
+  Schedule schedule = LowerTiny(spec, TwoLayers());
+  EXPECT_THAT(Verify(schedule, TwoLayers()), testing::IsEmpty());
+  return schedule;
+}
+
+/// The tasks of reduction in order, each with its stream: "c" compute, "r" reduce.
+std::vector<std::string> ReductionTasks(const Schedule& schedule) {
+  const std::vector<TaskKind> kinds = {TaskKind::kReduceGradCopy, TaskKind::kPreDivide,
+                                       TaskKind::kFlatten,        TaskKind::kReduce,
+                                       TaskKind::kUnflatten,      TaskKind::kStoreReduced};
+  std::vector<std::string> tasks;
+  for (const Task& task : schedule.tasks()) {
+    if (std::find(kinds.begin(), kinds.end(), task.kind) != kinds.end()) {
+      const bool compute = task.stream == static_cast<std::uint8_t>(StreamRole::kCompute);
+      tasks.push_back((compute ? "c " : "r ") + std::string(TaskKindName(task.kind)));
+    }
+  }
+  return tasks;
+}
+
+std::vector<std::int64_t> BytesOf(const Schedule& schedule, BufferClass buffer_class) {
+  std::vector<std::int64_t> bytes;
+  for (const Buffer& buffer : schedule.buffers()) {
+    if (buffer.buffer_class == buffer_class) {
+      bytes.push_back(buffer.bytes.count());
+    }
+  }
+  return bytes;
+}
+
+std::vector<Collective> Reductions(const Schedule& schedule) {
+  std::vector<Collective> collectives;
+  for (std::size_t i = 0; i < schedule.task_count(); ++i) {
+    if (schedule.task(TaskId(i)).kind == TaskKind::kReduce) {
+      collectives.push_back(*schedule.FindCollective(TaskId(i)));
+    }
+  }
+  return collectives;
+}
+
+// Both gradients are copied into the buffer of 1000 elements. Owners in the bucket: w2 rank 1, w1
+// rank 0 then 1: three runs, so the all-reduce goes over a flat copy of 20 elements, and back.
+TEST(EagerBucketTest, Zero2ReducesOneFlatCopyWhereSeveralRanksOwnParts) {
+  const Schedule schedule = LowerRight(EagerSpec(2));
+  EXPECT_THAT(ReductionTasks(schedule),
+              testing::ElementsAre("c reduce-grad-copy", "c reduce-grad-copy", "c pre-divide",
+                                   "c flatten", "r reduce", "c unflatten", "c store-reduced"));
+  const Collective reduction = Reductions(schedule).at(0);
+  EXPECT_EQ(reduction.kind, CollectiveKind::kAllReduce);
+  EXPECT_EQ(reduction.launches(), 1U);
+  EXPECT_EQ(reduction.payload(), Bytes(40));
+  EXPECT_THAT(BytesOf(schedule, BufferClass::kReduceBucket), testing::ElementsAre(2000));
+  EXPECT_THAT(BytesOf(schedule, BufferClass::kGradientPartition), testing::ElementsAre(20));
+}
+
+// A bucket of 15 elements: w2 fills 5; w1 does not fit behind it, so w2 is flushed alone. It
+// belongs to rank 1 whole: in place. w1 then has two owners: a flat copy.
+TEST(EagerBucketTest, OneOwnerIsReducedInPlace) {
+  PlanSpec spec = EagerSpec(2);
+  spec.options.reduce_bucket = 15;
+  EXPECT_THAT(ReductionTasks(LowerRight(spec)),
+              testing::ElementsAre("c reduce-grad-copy", "c pre-divide", "r reduce",
+                                   "c store-reduced", "c reduce-grad-copy", "c pre-divide",
+                                   "c flatten", "r reduce", "c unflatten", "c store-reduced"));
+}
+
+// Of 10 elements: w1's 15 never fit and stay where the backward wrote them.
+TEST(EagerBucketTest, AGradientLargerThanTheBufferIsNotCopied) {
+  PlanSpec spec = EagerSpec(2);
+  spec.options.reduce_bucket = 10;
+  EXPECT_THAT(ReductionTasks(LowerRight(spec)),
+              testing::ElementsAre("c reduce-grad-copy", "c pre-divide", "r reduce",
+                                   "c store-reduced", "c pre-divide", "c flatten", "r reduce",
+                                   "c unflatten", "c store-reduced"));
+}
+
+TEST(EagerBucketTest, WithoutABufferGradientsAreFlattenedAndDividedThere) {
+  PlanSpec spec = EagerSpec(2);
+  spec.options.contiguous_gradients = false;
+  const Schedule schedule = LowerRight(spec);
+  EXPECT_THAT(ReductionTasks(schedule),
+              testing::ElementsAre("c flatten", "c pre-divide", "r reduce", "c unflatten",
+                                   "c store-reduced"));
+  EXPECT_THAT(BytesOf(schedule, BufferClass::kReduceBucket), testing::IsEmpty());
+}
+
+// ZeRO-1's hooks do nothing but make the buffer; behind the backward the parameters come in the
+// order of the flat tensor: w1, then w2.
+TEST(EagerBucketTest, Zero1ReducesBehindTheBackwardInTheOrderOfTheFlatTensor) {
+  PlanSpec spec = EagerSpec(1);
+  spec.options.gradient_accumulation_steps = 2;
+  const Schedule schedule = LowerRight(spec);
+  ASSERT_EQ(Reductions(schedule).size(), 1U);
+  EXPECT_EQ(Reductions(schedule)[0].calls,
+            (std::vector<CollectiveCall>{{ParamId(0), 15, 0}, {ParamId(1), 5, 15}}));
+  std::size_t last_op = 0;
+  std::size_t allocation = schedule.task_count();
+  std::size_t first_copy = schedule.task_count();
+  for (std::size_t i = 0; i < schedule.task_count(); ++i) {
+    const TaskKind kind = schedule.task(TaskId(i)).kind;
+    last_op = kind == TaskKind::kCompute ? i : last_op;
+    allocation = kind == TaskKind::kAllocate ? std::min(allocation, i) : allocation;
+    first_copy = kind == TaskKind::kReduceGradCopy ? std::min(first_copy, i) : first_copy;
+  }
+  EXPECT_LT(last_op, first_copy);
+  EXPECT_EQ(schedule.task(TaskId(allocation)).micro_step, 0);  // the window's first backward
+}
+
+// Each backward reduce-scatters one flat tensor of both gradients padded for two ranks, 16 + 6
+// elements, in place, on the reduce stream; the second adds.
+TEST(EagerBucketTest, Zero3ScattersOneFlatTensorABackwardOnItsOwnStream) {
+  PlanSpec spec = EagerSpec(3);
+  spec.options.gradient_accumulation_steps = 2;
+  const Schedule schedule = LowerRight(spec);
+  const std::vector<std::string> backward = {"r reduce-grad-copy", "r reduce-grad-copy",
+                                             "r flatten",          "r pre-divide",
+                                             "r reduce",           "r store-reduced"};
+  std::vector<std::string> both = backward;
+  both.insert(both.end(), backward.begin(), backward.end());
+  EXPECT_EQ(ReductionTasks(schedule), both);
+  EXPECT_EQ(Reductions(schedule)[0].kind, CollectiveKind::kReduceScatter);
+  EXPECT_EQ(Reductions(schedule)[0].payload(), Bytes(44));
+  EXPECT_TRUE(std::any_of(
+      schedule.residents().begin(), schedule.residents().end(),
+      [&](BufferId id) { return schedule.buffer(id).buffer_class == BufferClass::kReduceBucket; }));
+}
+
+TEST(EagerBucketTest, EveryConfigurationIsRight) {
+  for (const int stage : {1, 2, 3}) {
+    for (const std::int64_t bucket : {1, 10, 15, 1000}) {
+      for (const bool contiguous : {false, true}) {
+        for (const auto reduction :
+             {GradientReduction::kEachBackward, GradientReduction::kCoalesced}) {
+          PlanSpec spec = EagerSpec(stage);
+          spec.options.gradient_accumulation_steps = 3;
+          spec.options.reduce_bucket = bucket;
+          spec.options.contiguous_gradients = contiguous;
+          spec.options.gradient_reduction = reduction;
+          LowerRight(spec);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace dcsim
