@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <iostream>
 
 #include "model/base/error.h"
 #include "model/base/text.h"
@@ -10,6 +11,7 @@
 #include "model/ir/plan_reader.h"
 #include "model/ir/profile_reader.h"
 #include "model/passes/resolve.h"
+#include "tools/common/deepspeed_config.h"
 #include "tools/common/file.h"
 #include "tools/common/yaml_document.h"
 
@@ -61,6 +63,19 @@ Plan ResolveSpec(YamlDocument& document,
                  "--set " + each.key + "=" + each.value);
   }
   return Resolve(ReadPlanSpec(document.json(), document.locator()), graph, ranks);
+}
+
+/// A DeepSpeed configuration as the spec that it becomes. What the spec leaves out is said on
+/// stderr.
+YamlDocument SpecOfDeepSpeedConfig(const YamlDocument& document,
+                                   const std::string& path,
+                                   int ranks) {
+  const DeepSpeedSpec read =
+      ReadDeepSpeedConfig(document.json(), document.locator(), PolicyNames(), ranks);
+  for (const std::string& note : read.notes) {
+    std::cerr << path << ": " << note << "\n";
+  }
+  return YamlDocument::Parse(PrintPlanSpec(read.spec).dump(), path);
 }
 
 Plan TakePlan(const YamlDocument& document,
@@ -151,6 +166,10 @@ Plan LoadPlan(const std::string& path,
               int ranks) {
   YamlDocument document = LoadYaml(path, "plan file");
   const Json& json = document.json();
+  if (IsDeepSpeedConfig(json)) {
+    YamlDocument spec = SpecOfDeepSpeedConfig(document, path, ranks);
+    return ResolveSpec(spec, overrides, graph, ranks);
+  }
   const bool is_plan = json.is_object() && json.contains("format") && json["format"] == "dc-plan/1";
   return is_plan ? TakePlan(document, overrides, graph, ranks, path)
                  : ResolveSpec(document, overrides, graph, ranks);

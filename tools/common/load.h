@@ -43,8 +43,10 @@ struct Override {
 /// Splits "key=value". Throws Error without '='.
 Override ParseOverride(const std::string& text);
 
-/// Reads a plan file, YAML or JSON: a dc-plan-spec/1, which is resolved for the graph and ranks, or
-/// a dc-plan/1, whose ranks must be these. Overrides change fields of a spec.
+/// Reads a plan file, YAML or JSON: a dc-plan-spec/1, which is resolved for the graph and ranks, a
+/// dc-plan/1, whose ranks must be these, or a DeepSpeed configuration, which becomes a spec
+/// (ReadDeepSpeedConfig; what that leaves out is named on stderr). Overrides change fields of a
+/// spec.
 Plan LoadPlan(const std::string& path,
               const std::vector<Override>& overrides,
               const Graph& graph,

@@ -30,6 +30,7 @@ struct SearchCommandOptions {
   std::string json;
   std::string save_plan;
   std::string save_front;
+  std::string save_deepspeed;
   int gpus = 0;
   unsigned threads = 0;
   std::uint64_t seed = 0;
@@ -59,8 +60,18 @@ Bytes ParseMemoryLimit(const std::string& text) {
   return *bytes;
 }
 
-Plan LoadBaseline(const std::string& path, const Graph& graph, int ranks) {
-  return path.empty() ? Resolve(PlanSpec(), graph, ranks) : LoadPlan(path, {}, graph, ranks);
+/// The plan of the file, or plain ZeRO-3 that trains as the space says.
+Plan LoadBaseline(const std::string& path,
+                  const SearchSpace& space,
+                  const Graph& graph,
+                  int ranks) {
+  if (!path.empty()) {
+    return LoadPlan(path, {}, graph, ranks);
+  }
+  PlanSpec spec;
+  spec.options.gradient_accumulation_steps = space.options.front().gradient_accumulation_steps;
+  spec.options.gradient_clipping = space.options.front().gradient_clipping;
+  return Resolve(spec, graph, ranks);
 }
 
 LoadedSearch Load(const SearchCommandOptions& options) {
@@ -74,7 +85,8 @@ LoadedSearch Load(const SearchCommandOptions& options) {
   if (!options.memory_limit.empty()) {
     space.memory_limit = ParseMemoryLimit(options.memory_limit);
   }
-  Plan baseline = LoadBaseline(options.baseline, workload.graph, ranks);
+  Plan baseline = LoadBaseline(options.baseline, space, workload.graph, ranks);
+  TakeTraining(baseline.options, space);
   return {std::move(workload), std::move(cluster), std::move(profile), std::move(space),
           std::move(baseline)};
 }
@@ -186,6 +198,9 @@ void WritePlans(const SearchCommandOptions& options,
   if (!options.save_plan.empty()) {
     WriteFile(options.save_plan, PrintPlan(report.front.front().plan, graph).dump(1) + "\n");
   }
+  if (!options.save_deepspeed.empty()) {
+    WriteFile(options.save_deepspeed, report.deepspeed.config.dump(2) + "\n");
+  }
   for (std::size_t i = 0; !options.save_front.empty() && i < report.front.size(); ++i) {
     const std::string number = (i < 10 ? "0" : "") + std::to_string(i);
     WriteFile(options.save_front + "/front-" + number + ".json",
@@ -212,6 +227,21 @@ unsigned ThreadsOf(const SearchCommandOptions& options) {
   return options.threads > 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency());
 }
 
+/// The DeepSpeed JSON closest to the best plan, and what DeepSpeed would make of it as far as the
+/// policies here know.
+void AddDeepSpeed(const LoadedSearch& loaded, SearchReport& report) {
+  const Graph& graph = loaded.workload.graph;
+  report.deepspeed = ClosestDeepSpeedConfig(report.front.front().plan, graph);
+  const DeepSpeedSpec spec = ReadDeepSpeedConfig(report.deepspeed.config,
+                                                 PointerLocator("closest DeepSpeed configuration"),
+                                                 PolicyNames(), report.ranks);
+  Plan plan = Resolve(spec.spec, graph, report.ranks);
+  const Schedule schedule = LowerFor(plan, loaded.inputs());
+  const Result result = Predict(schedule, plan, loaded.inputs(), /*keep_timeline=*/false).result;
+  report.deepspeed_policy = spec.spec.policy;
+  report.deepspeed_step_time = result.step_time;
+}
+
 ExitCode RunSearch(const SearchCommandOptions& options) {
   const LoadedSearch loaded = Load(options);
   const Graph& graph = loaded.workload.graph;
@@ -231,6 +261,9 @@ ExitCode RunSearch(const SearchCommandOptions& options) {
   report.baseline = Report(loaded, loaded.baseline);
   for (const Scored& scored : Shown(timed.result.front)) {
     report.front.push_back(ReportScored(loaded, problem, scored));
+  }
+  if (!report.front.empty()) {
+    AddDeepSpeed(loaded, report);
   }
   WriteJson(options, report, timed, graph);
   if (report.front.empty()) {
@@ -265,6 +298,8 @@ void DeclareSearchOptions(CLI::App& app, SearchCommandOptions& options) {
   app.add_flag("--exhaustive", options.exhaustive, "evaluate every schedule of a small space");
   app.add_option("--json", options.json, "write the result as JSON; - is stdout");
   app.add_option("--save-plan", options.save_plan, "write the best plan");
+  app.add_option("--save-deepspeed", options.save_deepspeed,
+                 "write the DeepSpeed JSON that comes closest to the best plan");
   app.add_option("--save-front", options.save_front,
                  "folder for the plans of the front that are shown: front-00.json, ...");
 }
