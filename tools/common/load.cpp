@@ -54,14 +54,21 @@ std::string PointerOfKey(const std::string& key) {
   return pointer;
 }
 
+void Apply(const std::vector<Override>& overrides, YamlDocument& document) {
+  for (const Override& each : overrides) {
+    const std::string where = each.option + " " + each.key + "=" + each.value;
+    const bool flow = each.value.starts_with('[') || each.value.starts_with('{');
+    document.Set(PointerOfKey(each.key),
+                 flow ? YamlDocument::Parse(each.value, where).json() : ParseYamlScalar(each.value),
+                 where);
+  }
+}
+
 Plan ResolveSpec(YamlDocument& document,
                  const std::vector<Override>& overrides,
                  const Graph& graph,
                  int ranks) {
-  for (const Override& each : overrides) {
-    document.Set(PointerOfKey(each.key), ParseYamlScalar(each.value),
-                 "--set " + each.key + "=" + each.value);
-  }
+  Apply(overrides, document);
   return Resolve(ReadPlanSpec(document.json(), document.locator()), graph, ranks);
 }
 
@@ -133,7 +140,7 @@ std::optional<Profile> FindProfile(const Workload& workload, const std::string& 
   return ParseProfile(ReadFile(path), workload.graph, path);
 }
 
-Cluster LoadCluster(const std::string& path) {
+Cluster LoadCluster(const std::string& path, const std::vector<Override>& overrides) {
   YamlDocument document = LoadYaml(path, "cluster file");
   const auto gpu =
       document.json().is_object() ? document.json().find("gpu") : document.json().end();
@@ -144,6 +151,9 @@ Cluster LoadCluster(const std::string& path) {
     }
     document.Embed("/gpu", LoadYaml(file.string(), "GPU file"));
   }
+  if (document.json().is_object()) {
+    Apply(overrides, document);
+  }
   return ReadCluster(document.json(), document.locator());
 }
 
@@ -152,12 +162,22 @@ SearchSpace LoadSpace(const std::string& path) {
   return ReadSearchSpace(document.json(), document.locator());
 }
 
-Override ParseOverride(const std::string& text) {
+Override ParseOverride(const std::string& text, const std::string& option) {
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0) {
-    throw Error("--set " + text + ": expected key=value, such as stage=2");
+    const std::string example = option == "--set" ? "stage=2" : "nodes=2";
+    throw Error(option + " " + text + ": expected key=value, such as " + example);
   }
-  return {text.substr(0, equals), text.substr(equals + 1)};
+  return {text.substr(0, equals), text.substr(equals + 1), option};
+}
+
+std::vector<Override> ParseOverrides(const std::vector<std::string>& texts,
+                                     const std::string& option) {
+  std::vector<Override> overrides;
+  for (const std::string& text : texts) {
+    overrides.push_back(ParseOverride(text, option));
+  }
+  return overrides;
 }
 
 Plan LoadPlan(const std::string& path,

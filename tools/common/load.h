@@ -28,20 +28,25 @@ std::string ProfileFileName(const std::string& gpu);
 /// The workload's profile on this GPU, or nothing when there is none.
 std::optional<Profile> FindProfile(const Workload& workload, const std::string& gpu);
 
-/// Reads a cluster file; its "gpu" is the path of a GPU file, from the cluster file's folder.
-Cluster LoadCluster(const std::string& path);
-
 /// Reads a space file (dc-space/1).
 SearchSpace LoadSpace(const std::string& path);
 
 /// "--set key=value" of the command line.
 struct Override {
   std::string key;    // "stage", or "a.b" for a field of a field
-  std::string value;  // as YAML writes it
+  std::string value;  // as YAML writes it: a scalar, [a, list] or {a: map}
+  std::string option = "--set";
 };
 
-/// Splits "key=value". Throws Error without '='.
-Override ParseOverride(const std::string& text);
+/// Reads a cluster file; its "gpu" is the path of a GPU file, from the cluster file's folder.
+/// Overrides change fields, those of the GPU under "gpu.", before anything is checked.
+Cluster LoadCluster(const std::string& path, const std::vector<Override>& overrides = {});
+
+/// Splits the "key=value" of an option. Throws Error without '='.
+Override ParseOverride(const std::string& text, const std::string& option = "--set");
+/// The same for all uses of an option.
+std::vector<Override> ParseOverrides(const std::vector<std::string>& texts,
+                                     const std::string& option);
 
 /// Reads a plan file, YAML or JSON: a dc-plan-spec/1, which is resolved for the graph and ranks, a
 /// dc-plan/1, whose ranks must be these, or a DeepSpeed configuration, which becomes a spec
