@@ -17,7 +17,7 @@ class ListStrategy : public SearchStrategy {
 
   std::string_view name() const override { return name_; }
   std::vector<Candidate> Ask() override {
-    constexpr std::size_t kBatch = 256;
+    constexpr std::size_t kBatch = 64;
     const std::size_t count = std::min(kBatch, candidates_.size() - next_);
     const auto begin = candidates_.begin() + static_cast<std::ptrdiff_t>(next_);
     next_ += count;

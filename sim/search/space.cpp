@@ -186,6 +186,13 @@ SearchSpace ReadSearchSpace(const Json& document, const Locator& locate) {
     if (options->is_object() && !options->contains("stage")) {
       faults.Add(Path(path, "stage"), "is missing");
     }
+    for (const std::string_view key : {"gradient_accumulation_steps", "gradient_clipping"}) {
+      if (options->is_object() && options->contains(key) && (*options)[key].is_array()) {
+        faults.Add(Path(path, key), "expected one value: what is trained must not change");
+      }
+    }
+    space.names_accumulation = options->contains("gradient_accumulation_steps");
+    space.names_clipping = options->contains("gradient_clipping");
   }
   if (const Json* gathers = object.Find("gathers")) {
     ReadGathers(*gathers, object.At("gathers"), faults, space.gathers);
@@ -197,6 +204,23 @@ SearchSpace ReadSearchSpace(const Json& document, const Locator& locate) {
     throw Error(locate("/options") + ": no two of these values go together");
   }
   return space;
+}
+
+void TakeTraining(const ScheduleOptions& baseline, SearchSpace& space) {
+  for (ScheduleOptions& options : space.options) {
+    if (!space.names_accumulation) {
+      options.gradient_accumulation_steps = baseline.gradient_accumulation_steps;
+    }
+    if (!space.names_clipping) {
+      options.gradient_clipping = baseline.gradient_clipping;
+    }
+    if (options.gradient_accumulation_steps != baseline.gradient_accumulation_steps ||
+        options.gradient_clipping != baseline.gradient_clipping) {
+      throw Error(
+          "the baseline and the space train differently: gradient_accumulation_steps and "
+          "gradient_clipping must be the same in both, or be left out of the space");
+    }
+  }
 }
 
 Json DefaultSearchSpace() {

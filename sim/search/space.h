@@ -27,7 +27,14 @@ struct SearchSpace {
   std::optional<Bytes> memory_limit;     // of reserved bytes
   std::vector<ScheduleOptions> options;  // combinations that agree with each other
   GatherSpace gathers;
+  bool names_accumulation = false;  // the document lists gradient_accumulation_steps
+  bool names_clipping = false;      // … gradient_clipping
 };
+
+/// What is trained must be the same in all schedules that a search compares: accumulation steps and
+/// clipping come from the baseline where the space does not name them. Throws Error when both name
+/// them and differ.
+void TakeTraining(const ScheduleOptions& baseline, SearchSpace& space);
 
 /// Reads a dc-space/1 document. Every combination of the listed options is kept that no rule of
 /// plans forbids; what a stage does not look at takes its first value. Throws Error with every

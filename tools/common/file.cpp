@@ -117,6 +117,14 @@ bool IsDirectory(const std::string& path) {
   return std::filesystem::is_directory(path, ignored);
 }
 
+void MakeFolder(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) {
+    throw SystemError("cannot make folder " + path + ": " + error.message());
+  }
+}
+
 std::string ReadFile(const std::string& path) {
   RejectMissing(path);
   if (path.ends_with(".gz") && !IsGzip(path)) {

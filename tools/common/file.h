@@ -22,6 +22,9 @@ std::string ReadFile(const std::string& path);
 /// Throws SystemError naming the file and the reason.
 void WriteFile(const std::string& path, std::string_view content);
 
+/// Makes a folder, and those around it, where there is none. Throws SystemError.
+void MakeFolder(const std::string& path);
+
 bool FileExists(const std::string& path);
 bool IsDirectory(const std::string& path);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <iostream>
 
 #include "model/base/error.h"
 #include "model/base/text.h"
@@ -10,6 +11,7 @@
 #include "model/ir/plan_reader.h"
 #include "model/ir/profile_reader.h"
 #include "model/passes/resolve.h"
+#include "tools/common/deepspeed_config.h"
 #include "tools/common/file.h"
 #include "tools/common/yaml_document.h"
 
@@ -45,18 +47,38 @@ std::string PointerOfKey(const std::string& key) {
   return pointer;
 }
 
+void Apply(const std::vector<Override>& overrides, YamlDocument& document) {
+  for (const Override& each : overrides) {
+    const std::string where = each.option + " " + each.key + "=" + each.value;
+    const bool flow = each.value.starts_with('[') || each.value.starts_with('{');
+    document.Set(PointerOfKey(each.key),
+                 flow ? YamlDocument::Parse(each.value, where).json() : ParseYamlScalar(each.value),
+                 where);
+  }
+}
+
 Plan ResolveSpec(YamlDocument& document,
                  const std::vector<Override>& overrides,
                  const Graph& graph,
                  int ranks,
                  const std::function<PolicyInputs()>& measure) {
-  for (const Override& each : overrides) {
-    document.Set(PointerOfKey(each.key), ParseYamlScalar(each.value),
-                 "--set " + each.key + "=" + each.value);
-  }
+  Apply(overrides, document);
   const PlanSpec spec = ReadPlanSpec(document.json(), document.locator());
   const bool measures = measure && UsesMeasurements(spec);
   return Resolve(spec, graph, ranks, measures ? measure() : PolicyInputs());
+}
+
+/// A DeepSpeed configuration as the spec that it becomes. What the spec leaves out is said on
+/// stderr.
+YamlDocument SpecOfDeepSpeedConfig(const YamlDocument& document,
+                                   const std::string& path,
+                                   int ranks) {
+  const DeepSpeedSpec read =
+      ReadDeepSpeedConfig(document.json(), document.locator(), PolicyNames(), ranks);
+  for (const std::string& note : read.notes) {
+    std::cerr << path << ": " << note << "\n";
+  }
+  return YamlDocument::Parse(PrintPlanSpec(read.spec).dump(), path);
 }
 
 Plan TakePlan(const YamlDocument& document,
@@ -121,7 +143,7 @@ std::optional<Profile> FindProfile(const Workload& workload, const std::string& 
   return ParseProfile(ReadFile(path), workload.graph, path);
 }
 
-Cluster LoadCluster(const std::string& path) {
+Cluster LoadCluster(const std::string& path, const std::vector<Override>& overrides) {
   YamlDocument document = LoadYaml(path, "cluster file");
   const auto gpu =
       document.json().is_object() ? document.json().find("gpu") : document.json().end();
@@ -132,6 +154,9 @@ Cluster LoadCluster(const std::string& path) {
     }
     document.Embed("/gpu", LoadYaml(file.string(), "GPU file"));
   }
+  if (document.json().is_object()) {
+    Apply(overrides, document);
+  }
   return ReadCluster(document.json(), document.locator());
 }
 
@@ -140,12 +165,22 @@ SearchSpace LoadSpace(const std::string& path) {
   return ReadSearchSpace(document.json(), document.locator());
 }
 
-Override ParseOverride(const std::string& text) {
+Override ParseOverride(const std::string& text, const std::string& option) {
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0) {
-    throw Error("--set " + text + ": expected key=value, such as stage=2");
+    const std::string example = option == "--set" ? "stage=2" : "nodes=2";
+    throw Error(option + " " + text + ": expected key=value, such as " + example);
   }
-  return {text.substr(0, equals), text.substr(equals + 1)};
+  return {text.substr(0, equals), text.substr(equals + 1), option};
+}
+
+std::vector<Override> ParseOverrides(const std::vector<std::string>& texts,
+                                     const std::string& option) {
+  std::vector<Override> overrides;
+  for (const std::string& text : texts) {
+    overrides.push_back(ParseOverride(text, option));
+  }
+  return overrides;
 }
 
 Plan LoadPlan(const std::string& path,
@@ -155,6 +190,10 @@ Plan LoadPlan(const std::string& path,
               const std::function<PolicyInputs()>& measure) {
   YamlDocument document = LoadYaml(path, "plan file");
   const Json& json = document.json();
+  if (IsDeepSpeedConfig(json)) {
+    YamlDocument spec = SpecOfDeepSpeedConfig(document, path, ranks);
+    return ResolveSpec(spec, overrides, graph, ranks, measure);
+  }
   const bool is_plan = json.is_object() && json.contains("format") && json["format"] == "dc-plan/1";
   return is_plan ? TakePlan(document, overrides, graph, ranks, path)
                  : ResolveSpec(document, overrides, graph, ranks, measure);

@@ -34,24 +34,31 @@ std::optional<Profile> FindProfile(const Workload& workload, const std::string& 
 /// Reads a YAML file; `what` it is is said when it is missing, with the nearest name beside it.
 YamlDocument LoadYaml(const std::string& path, const std::string& what);
 
-/// Reads a cluster file; its "gpu" is the path of a GPU file, from the cluster file's folder.
-Cluster LoadCluster(const std::string& path);
-
 /// Reads a space file (dc-space/1).
 SearchSpace LoadSpace(const std::string& path);
 
 /// "--set key=value" of the command line.
 struct Override {
   std::string key;    // "stage", or "a.b" for a field of a field
-  std::string value;  // as YAML writes it
+  std::string value;  // as YAML writes it: a scalar, [a, list] or {a: map}
+  std::string option = "--set";
 };
 
-/// Splits "key=value". Throws Error without '='.
-Override ParseOverride(const std::string& text);
+/// Reads a cluster file; its "gpu" is the path of a GPU file, from the cluster file's folder.
+/// Overrides change fields, those of the GPU under "gpu.", before anything is checked.
+Cluster LoadCluster(const std::string& path, const std::vector<Override>& overrides = {});
 
-/// Reads a plan file, YAML or JSON: a dc-plan-spec/1, which is resolved for the graph and ranks, or
-/// a dc-plan/1, whose ranks must be these. Overrides change fields of a spec. `measure` is asked
-/// for a spec whose policy goes by measurements; without it, nothing is known about the machine.
+/// Splits the "key=value" of an option. Throws Error without '='.
+Override ParseOverride(const std::string& text, const std::string& option = "--set");
+/// The same for all uses of an option.
+std::vector<Override> ParseOverrides(const std::vector<std::string>& texts,
+                                     const std::string& option);
+
+/// Reads a plan file, YAML or JSON: a dc-plan-spec/1, which is resolved for the graph and ranks, a
+/// dc-plan/1, whose ranks must be these, or a DeepSpeed configuration, which becomes a spec
+/// (ReadDeepSpeedConfig; what that leaves out is named on stderr). Overrides change fields of a
+/// spec. `measure` is asked for a spec whose policy goes by measurements; without it, nothing is
+/// known about the machine.
 Plan LoadPlan(const std::string& path,
               const std::vector<Override>& overrides,
               const Graph& graph,

@@ -5,6 +5,11 @@
 #include "sim/analysis/policy_measurements.h"
 
 namespace dcsim {
+namespace {
+
+constexpr const char* kClusterSet = "--cluster-set";
+
+}  // namespace
 
 int RanksFor(int gpus, const Cluster& cluster) {
   const int ranks = gpus == 0 ? cluster.gpus() : gpus;
@@ -15,11 +20,21 @@ int RanksFor(int gpus, const Cluster& cluster) {
   return ranks;
 }
 
+void DeclareClusterOverrides(CLI::App& app, std::vector<std::string>& overrides) {
+  app.add_option(
+         kClusterSet, overrides,
+         "key=value changes a field of the cluster file for this run, gpu.key one of its GPU "
+         "file; may be repeated")
+      ->take_all()
+      ->allow_extra_args(false);
+}
+
 void DeclareStepOptions(CLI::App& app, StepOptions& options) {
   app.add_option("WORKLOAD", options.workload, "folder of a recorded workload (traces/qwen3-8b)")
       ->required();
   app.add_option("--cluster", options.cluster, "cluster file (configs/clusters/h200-8.yaml)")
       ->required();
+  DeclareClusterOverrides(app, options.cluster_overrides);
   app.add_option("--plan", options.plan, "plan file (configs/plans/zero3.yaml)")->required();
   app.add_option("--gpus", options.gpus,
                  "data-parallel ranks; all GPUs of the cluster if left out");
@@ -30,12 +45,10 @@ void DeclareStepOptions(CLI::App& app, StepOptions& options) {
 }
 
 LoadedStep LoadStep(const StepOptions& options) {
-  std::vector<Override> overrides;
-  for (const std::string& text : options.overrides) {
-    overrides.push_back(ParseOverride(text));
-  }
+  const std::vector<Override> overrides = ParseOverrides(options.overrides, "--set");
   Workload workload = LoadWorkload(options.workload);
-  Cluster cluster = LoadCluster(options.cluster);
+  Cluster cluster =
+      LoadCluster(options.cluster, ParseOverrides(options.cluster_overrides, kClusterSet));
   std::optional<Profile> profile = FindProfile(workload, cluster.gpu.name);
   const PredictionInputs inputs{workload.graph, profile ? &*profile : nullptr, cluster};
   const int ranks = RanksFor(options.gpus, cluster);

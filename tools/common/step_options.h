@@ -17,9 +17,13 @@ struct StepOptions {
   std::string plan;
   int gpus = 0;  // 0: all of the cluster
   std::vector<std::string> overrides;
+  std::vector<std::string> cluster_overrides;
 };
 
-/// Declares WORKLOAD, --cluster, --plan, --gpus and --set.
+/// Declares --cluster-set, for what-ifs.
+void DeclareClusterOverrides(CLI::App& app, std::vector<std::string>& overrides);
+
+/// Declares WORKLOAD, --cluster, --cluster-set, --plan, --gpus and --set.
 void DeclareStepOptions(CLI::App& app, StepOptions& options);
 
 /// What those options name, loaded and lowered.

@@ -16,6 +16,7 @@
 #include "tools/common/progress.h"
 #include "tools/common/step_options.h"
 #include "tools/dc_sim/commands.h"
+#include "tools/views/search_plot.h"
 #include "tools/views/search_text.h"
 #include "tools/views/table_text.h"
 
@@ -25,12 +26,16 @@ namespace {
 struct SearchCommandOptions {
   std::string workload;
   std::string cluster;
+  std::vector<std::string> cluster_overrides;
   std::string space;
   std::string memory_limit;
   std::string baseline;
+  std::vector<std::string> starts;
   std::string json;
   std::string save_plan;
   std::string save_front;
+  std::string save_deepspeed;
+  std::string plot;
   int gpus = 0;
   unsigned threads = 0;
   std::uint64_t seed = 0;
@@ -60,15 +65,25 @@ Bytes ParseMemoryLimit(const std::string& text) {
   return *bytes;
 }
 
-Plan LoadBaseline(const std::string& path, const PredictionInputs& inputs, int ranks) {
-  return path.empty() ? Resolve(PlanSpec(), inputs.graph, ranks)
-                      : LoadPlan(path, {}, inputs.graph, ranks,
-                                 [&] { return MeasureForPolicy(inputs, ranks); });
+/// The plan of the file, or plain ZeRO-3 that trains as the space says.
+Plan LoadBaseline(const std::string& path,
+                  const SearchSpace& space,
+                  const PredictionInputs& inputs,
+                  int ranks) {
+  if (!path.empty()) {
+    return LoadPlan(path, {}, inputs.graph, ranks,
+                    [&] { return MeasureForPolicy(inputs, ranks); });
+  }
+  PlanSpec spec;
+  spec.options.gradient_accumulation_steps = space.options.front().gradient_accumulation_steps;
+  spec.options.gradient_clipping = space.options.front().gradient_clipping;
+  return Resolve(spec, inputs.graph, ranks);
 }
 
 LoadedSearch Load(const SearchCommandOptions& options) {
   Workload workload = LoadWorkload(options.workload);
-  Cluster cluster = LoadCluster(options.cluster);
+  Cluster cluster =
+      LoadCluster(options.cluster, ParseOverrides(options.cluster_overrides, "--cluster-set"));
   auto profile = FindProfile(workload, cluster.gpu.name);
   const int ranks = RanksFor(options.gpus, cluster);
   SearchSpace space = options.space.empty()
@@ -78,7 +93,8 @@ LoadedSearch Load(const SearchCommandOptions& options) {
     space.memory_limit = ParseMemoryLimit(options.memory_limit);
   }
   const PredictionInputs inputs{workload.graph, profile ? &*profile : nullptr, cluster};
-  Plan baseline = LoadBaseline(options.baseline, inputs, ranks);
+  Plan baseline = LoadBaseline(options.baseline, space, inputs, ranks);
+  TakeTraining(baseline.options, space);
   return {std::move(workload), std::move(cluster), std::move(profile), std::move(space),
           std::move(baseline)};
 }
@@ -148,12 +164,43 @@ std::string ProgressText(const SearchProgress& progress, double seconds, double 
   return text + ", " + std::to_string(static_cast<int>(std::max(0.0, left))) + " s left";
 }
 
-SearchSettings SettingsOf(const SearchCommandOptions& options, const Candidate& baseline) {
+/// The baseline, and the plans to start from, which must train the same.
+std::vector<Candidate> Starts(const SearchCommandOptions& options,
+                              const LoadedSearch& loaded,
+                              SearchProblem& problem) {
+  const ScheduleOptions& base = loaded.baseline.options;
+  std::vector<Plan> plans = {loaded.baseline};
+  for (const std::string& path : options.starts) {
+    plans.push_back(LoadPlan(path, {}, loaded.workload.graph, problem.ranks));
+    const ScheduleOptions& own = plans.back().options;
+    if (own.gradient_accumulation_steps != base.gradient_accumulation_steps ||
+        own.gradient_clipping != base.gradient_clipping) {
+      throw Error(path + ": trains differently from the baseline: another " +
+                  (own.gradient_clipping != base.gradient_clipping
+                       ? "gradient_clipping"
+                       : "gradient_accumulation_steps"));
+    }
+  }
+  std::vector<Candidate> candidates;
+  for (const Plan& plan : plans) {
+    const std::uint32_t order = AddOrder(problem, plan);
+    candidates.push_back(MakeCandidate(problem, plan, order));
+  }
+  return candidates;
+}
+
+SearchSettings SettingsOf(const SearchCommandOptions& options, std::vector<Candidate> starts) {
+  if (!options.plot.empty() && !options.plot.ends_with(".svg")) {
+    throw Error("--plot " + options.plot + ": expected a name in .svg");
+  }
+  if (options.schedules < 1 || options.time < 0) {
+    throw Error("--schedules and --time: expected 1 or more, and 0 or more seconds");
+  }
   SearchSettings settings;
   settings.method = options.exhaustive ? SearchMethod::kExhaustive : SearchMethod::kDefault;
   settings.seed = options.seed;
   settings.budget = options.schedules;
-  settings.starts = {baseline};
+  settings.starts = std::move(starts);
   return settings;
 }
 
@@ -190,6 +237,15 @@ void WritePlans(const SearchCommandOptions& options,
   if (!options.save_plan.empty()) {
     WriteFile(options.save_plan, PrintPlan(report.front.front().plan, graph).dump(1) + "\n");
   }
+  if (!options.save_deepspeed.empty()) {
+    WriteFile(options.save_deepspeed, report.deepspeed.config.dump(2) + "\n");
+  }
+  if (!options.plot.empty()) {
+    WriteFile(options.plot, PrintSearchPlot(report));
+  }
+  if (!options.save_front.empty()) {
+    MakeFolder(options.save_front);
+  }
   for (std::size_t i = 0; !options.save_front.empty() && i < report.front.size(); ++i) {
     const std::string number = (i < 10 ? "0" : "") + std::to_string(i);
     WriteFile(options.save_front + "/front-" + number + ".json",
@@ -216,15 +272,29 @@ unsigned ThreadsOf(const SearchCommandOptions& options) {
   return options.threads > 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency());
 }
 
+/// The DeepSpeed JSON closest to the best plan, and what DeepSpeed would make of it as far as the
+/// policies here know.
+void AddDeepSpeed(const LoadedSearch& loaded, SearchReport& report) {
+  const Graph& graph = loaded.workload.graph;
+  report.deepspeed = ClosestDeepSpeedConfig(report.front.front().plan, graph);
+  const DeepSpeedSpec spec = ReadDeepSpeedConfig(report.deepspeed.config,
+                                                 PointerLocator("closest DeepSpeed configuration"),
+                                                 PolicyNames(), report.ranks);
+  Plan plan = Resolve(spec.spec, graph, report.ranks);
+  const Schedule schedule = LowerFor(plan, loaded.inputs());
+  const Result result = Predict(schedule, plan, loaded.inputs(), /*keep_timeline=*/false).result;
+  report.deepspeed_policy = spec.spec.policy;
+  report.deepspeed_step_time = result.step_time;
+}
+
 ExitCode RunSearch(const SearchCommandOptions& options) {
   const LoadedSearch loaded = Load(options);
   const Graph& graph = loaded.workload.graph;
   SearchProblem problem = MakeProblem(loaded.inputs(), loaded.baseline.ranks);
-  const std::uint32_t order = AddOrder(problem, loaded.baseline);
+  std::vector<Candidate> starts = Starts(options, loaded, problem);
   Evaluator evaluator(problem, {ThreadsOf(options), loaded.space.memory_limit});
   const TimedSearch timed =
-      RunTimed(options, evaluator, loaded.space,
-               SettingsOf(options, MakeCandidate(problem, loaded.baseline, order)));
+      RunTimed(options, evaluator, loaded.space, SettingsOf(options, std::move(starts)));
 
   SearchReport report;
   report.workload = graph.name;
@@ -235,6 +305,9 @@ ExitCode RunSearch(const SearchCommandOptions& options) {
   report.baseline = Report(loaded, loaded.baseline);
   for (const Scored& scored : Shown(timed.result.front)) {
     report.front.push_back(ReportScored(loaded, problem, scored));
+  }
+  if (!report.front.empty()) {
+    AddDeepSpeed(loaded, report);
   }
   WriteJson(options, report, timed, graph);
   if (report.front.empty()) {
@@ -253,6 +326,7 @@ void DeclareSearchOptions(CLI::App& app, SearchCommandOptions& options) {
       ->required();
   app.add_option("--cluster", options.cluster, "cluster file (configs/clusters/h200-8.yaml)")
       ->required();
+  DeclareClusterOverrides(app, options.cluster_overrides);
   app.add_option("--space", options.space,
                  "space file; configs/spaces/default.yaml says what is searched without one");
   app.add_option("--memory-limit", options.memory_limit,
@@ -260,6 +334,11 @@ void DeclareSearchOptions(CLI::App& app, SearchCommandOptions& options) {
                  "left out");
   app.add_option("--baseline", options.baseline,
                  "plan file to compare with; plain ZeRO-3, gathers at use, if left out");
+  app.add_option("--start", options.starts,
+                 "plan file to start from besides the baseline, such as the best of an earlier "
+                 "search; may be repeated")
+      ->take_all()
+      ->allow_extra_args(false);
   app.add_option("--gpus", options.gpus,
                  "data-parallel ranks; all GPUs of the cluster if left out");
   app.add_option("--seed", options.seed, "of the random choices; 0 if left out");
@@ -268,7 +347,10 @@ void DeclareSearchOptions(CLI::App& app, SearchCommandOptions& options) {
   app.add_option("--threads", options.threads, "all processors if left out");
   app.add_flag("--exhaustive", options.exhaustive, "evaluate every schedule of a small space");
   app.add_option("--json", options.json, "write the result as JSON; - is stdout");
+  app.add_option("--plot", options.plot, "draw the front: step time against memory (SVG)");
   app.add_option("--save-plan", options.save_plan, "write the best plan");
+  app.add_option("--save-deepspeed", options.save_deepspeed,
+                 "write the DeepSpeed JSON that comes closest to the best plan");
   app.add_option("--save-front", options.save_front,
                  "folder for the plans of the front that are shown: front-00.json, ...");
 }

@@ -111,6 +111,17 @@ std::string ExplainGain(const SearchReport& report) {
   return text;
 }
 
+/// What the closest DeepSpeed configuration leaves to DeepSpeed.
+std::string DescribeDeepSpeed(const SearchReport& report) {
+  std::string text = "\nclosest DeepSpeed configuration (--save-deepspeed): " +
+                     FormatDuration(report.deepspeed_step_time) + " as " + report.deepspeed_policy +
+                     "\n";
+  for (const std::string& sentence : report.deepspeed.missing) {
+    text += "  not in it: " + sentence + "\n";
+  }
+  return text;
+}
+
 Json PrintMember(const Scored& scored) {
   return {{"step_time_ns", scored.score.step_time.ns()},
           {"peak_reserved_bytes", scored.score.peak_reserved.count()},
@@ -154,7 +165,7 @@ std::string PrintSearchText(const SearchReport& report, const Graph& graph) {
   for (std::size_t i = 0; i < report.front.size(); ++i) {
     text += Line(i == 0 ? "best" : "front", report.front[i], graph);
   }
-  return text + ExplainGain(report);
+  return text + ExplainGain(report) + DescribeDeepSpeed(report);
 }
 
 std::string PrintNothingFits(const SearchReport& report) {
@@ -191,6 +202,10 @@ Json PrintSearch(const SearchReport& report, const Graph& graph) {
                    {"strategies", strategies},
                    {"front", front},
                    {"baseline", PrintReported(report.baseline, graph)}};
+  document["deepspeed"] = {{"config", report.deepspeed.config},
+                           {"missing", report.deepspeed.missing},
+                           {"policy", report.deepspeed_policy},
+                           {"step_time_ns", report.deepspeed_step_time.ns()}};
   document["best"] =
       report.front.empty() ? Json(nullptr) : PrintReported(report.front.front(), graph);
   return document;

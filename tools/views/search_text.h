@@ -6,6 +6,7 @@
 
 #include "model/ir/result.h"
 #include "sim/search/search.h"
+#include "tools/common/deepspeed_config.h"
 
 namespace dcsim {
 
@@ -25,6 +26,9 @@ struct SearchReport {
   SearchResult search;
   ReportedPlan baseline;
   std::vector<ReportedPlan> front;  // of search.front the members that are shown
+  DeepSpeedOutput deepspeed;        // closest to the best
+  std::string deepspeed_policy;     // that predicts what DeepSpeed makes of it
+  Duration deepspeed_step_time;
 };
 
 /// What a plan decides, in a few words: "ZeRO-3, bucket 200e6, 57 of 399 kept, gathers 8.0 ahead".

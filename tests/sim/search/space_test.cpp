@@ -52,6 +52,29 @@ TEST(SearchSpaceTest, StageMustBeNamed) {
   EXPECT_NE(text.find("/options/stage"), std::string::npos) << text;
 }
 
+// What is trained comes from the baseline, unless the space says it.
+TEST(SearchSpaceTest, BaselineSaysWhatIsTrained) {
+  ScheduleOptions baseline;
+  baseline.gradient_accumulation_steps = 4;
+  baseline.gradient_clipping = 1.0;
+  SearchSpace space = Read({{"stage", {2, 3}}});
+  TakeTraining(baseline, space);
+  for (const ScheduleOptions& options : space.options) {
+    EXPECT_EQ(options.gradient_accumulation_steps, 4);
+    EXPECT_EQ(options.gradient_clipping, 1.0);
+  }
+  SearchSpace other = Read({{"stage", 3}, {"gradient_accumulation_steps", 2}});
+  EXPECT_NE(ErrorText([&] { TakeTraining(baseline, other); }).find("train differently"),
+            std::string::npos);
+}
+
+TEST(SearchSpaceTest, WhatIsTrainedIsNoDimension) {
+  const std::string text = ErrorText([] {
+    Read({{"stage", 3}, {"gradient_accumulation_steps", {1, 2}}});
+  });
+  EXPECT_NE(text.find("gradient_accumulation_steps"), std::string::npos) << text;
+}
+
 // The file that people read is what a search without one uses.
 TEST(SearchSpaceTest, DefaultIsTheDefaultFile) {
   const SearchSpace file = LoadSpace(DCSIM_SOURCE_DIR "/configs/spaces/default.yaml");
