@@ -22,7 +22,7 @@ enum class Rule : std::uint8_t {
   kMissingReduction,    // a gradient that is not reduced as often as the stage asks
   kReadsPeersTooEarly,  // a gather from peers' memory, or an update of it, that no barrier
                         // separates from the update, or the gathers, before it
-  kMissingUpdate,  // ZeRO-1 and 2: a parameter whose update the other ranks do not get
+  kMissingUpdate,       // ZeRO-1 and 2: a parameter whose update the other ranks do not get
 };
 std::string_view RuleName(Rule rule);
 

@@ -45,7 +45,16 @@ class Hasher {
     Add(options.double_buffer ? 1 : 0);
     Add(static_cast<std::uint64_t>(options.reduce_collective));
     Add(static_cast<std::uint64_t>(options.flush_collectives));
+    Add(static_cast<std::uint64_t>(options.gradient_buckets));
+    Add(options.contiguous_gradients ? 1 : 0);
+    Add(static_cast<std::uint64_t>(options.buffer_lifetime));
+    Add(static_cast<std::uint64_t>(options.gradient_reduction));
     Add(static_cast<std::uint64_t>(options.communicators));
+    Add(static_cast<std::uint64_t>(options.gather_engine));
+    Add((options.synchronize.before_allgather ? 1U : 0U) |
+        (options.synchronize.after_allgather ? 2U : 0U) |
+        (options.synchronize.before_reduce ? 4U : 0U) |
+        (options.synchronize.after_reduce ? 8U : 0U));
     Add(static_cast<std::uint64_t>(options.release));
     Add(std::bit_cast<std::uint64_t>(options.gradient_clipping.value_or(0)));
     Add(static_cast<std::uint64_t>(options.optimizer));

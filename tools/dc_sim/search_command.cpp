@@ -8,8 +8,8 @@
 #include "model/ir/plan_reader.h"
 #include "model/passes/resolve.h"
 #include "model/passes/verify.h"
-#include "sim/analysis/policy_measurements.h"
 #include "sim/analysis/exposure.h"
+#include "sim/analysis/policy_measurements.h"
 #include "tools/common/file.h"
 #include "tools/common/interrupt.h"
 #include "tools/common/load.h"
@@ -71,8 +71,7 @@ Plan LoadBaseline(const std::string& path,
                   const PredictionInputs& inputs,
                   int ranks) {
   if (!path.empty()) {
-    return LoadPlan(path, {}, inputs.graph, ranks,
-                    [&] { return MeasureForPolicy(inputs, ranks); });
+    return LoadPlan(path, {}, inputs.graph, ranks, [&] { return MeasureForPolicy(inputs, ranks); });
   }
   PlanSpec spec;
   spec.options.gradient_accumulation_steps = space.options.front().gradient_accumulation_steps;
@@ -164,6 +163,20 @@ std::string ProgressText(const SearchProgress& progress, double seconds, double 
   return text + ", " + std::to_string(static_cast<int>(std::max(0.0, left))) + " s left";
 }
 
+/// The plan as far as a search can change it: gathers where the plan's events have them; waits,
+/// releases and reductions at first use, last use and with the gradient.
+Plan WithoutEvents(Plan plan) {
+  for (GraphPlan& decisions : plan.graphs) {
+    for (const GraphEvent& event : decisions.events) {
+      if (event.kind == GraphEventKind::kGather) {
+        decisions.gathers.push_back({event.position, event.params});
+      }
+    }
+    decisions.events.clear();
+  }
+  return plan;
+}
+
 /// The baseline, and the plans to start from, which must train the same.
 std::vector<Candidate> Starts(const SearchCommandOptions& options,
                               const LoadedSearch& loaded,
@@ -182,7 +195,8 @@ std::vector<Candidate> Starts(const SearchCommandOptions& options,
     }
   }
   std::vector<Candidate> candidates;
-  for (const Plan& plan : plans) {
+  for (Plan& each : plans) {
+    const Plan plan = WithoutEvents(std::move(each));
     const std::uint32_t order = AddOrder(problem, plan);
     candidates.push_back(MakeCandidate(problem, plan, order));
   }

@@ -76,20 +76,21 @@ TEST(PlanSpecTest, PrintedSpecIsReadBack) {
 }
 
 TEST(PlanSpecTest, PrintHasEveryKeyInTheDocumentedOrder) {
-  EXPECT_EQ(PrintPlanSpec(UnusualSpec()).dump(),
-            R"({"format":"dc-plan-spec/1","policy":"plain-2","stage":1,)"
-            R"("gradient_accumulation_steps":65535,"reduce_bucket":"123456789 elements",)"
-            R"("double_buffer":false,"reduce_collective":"reduce_scatter",)"
-            R"("flush_collectives":"one_per_bucket","gradient_buckets":"eager",)"
-            R"("contiguous_gradients":false,"buffer_lifetime":"permanent",)"
-            R"("gradient_reduction":"coalesced","communicators":2,"gather_engine":"copy_engine",)"
-            R"("sync_before_allgather":true,"sync_after_allgather":false,"sync_before_reduce":true,)"
-            R"("sync_after_reduce":true,"release":"record_stream",)"
-            R"("gradient_clipping":0.1,"optimizer":"for_loop","allocator":"expandable_segments",)"
-            R"("gather_ahead":1000000,"keep_gathered":["*.norm.weight","lm_head.*"],)"
-            R"("passes":["zero3_compile","prefetch"],"gather_times":"as_measured",)"
-            R"("prefetch_bucket":"1 elements","persistence_threshold":"2 elements",)"
-            R"("max_live":"3 elements","max_reuse_distance":"4 elements"})");
+  EXPECT_EQ(
+      PrintPlanSpec(UnusualSpec()).dump(),
+      R"({"format":"dc-plan-spec/1","policy":"plain-2","stage":1,)"
+      R"("gradient_accumulation_steps":65535,"reduce_bucket":"123456789 elements",)"
+      R"("double_buffer":false,"reduce_collective":"reduce_scatter",)"
+      R"("flush_collectives":"one_per_bucket","gradient_buckets":"eager",)"
+      R"("contiguous_gradients":false,"buffer_lifetime":"permanent",)"
+      R"("gradient_reduction":"coalesced","communicators":2,"gather_engine":"copy_engine",)"
+      R"("sync_before_allgather":true,"sync_after_allgather":false,"sync_before_reduce":true,)"
+      R"("sync_after_reduce":true,"release":"record_stream",)"
+      R"("gradient_clipping":0.1,"optimizer":"for_loop","allocator":"expandable_segments",)"
+      R"("gather_ahead":1000000,"keep_gathered":["*.norm.weight","lm_head.*"],)"
+      R"("passes":["zero3_compile","prefetch"],"gather_times":"as_measured",)"
+      R"("prefetch_bucket":"1 elements","persistence_threshold":"2 elements",)"
+      R"("max_live":"3 elements","max_reuse_distance":"4 elements"})");
 }
 
 // What DeepSpeed does where nothing else is asked for.
