@@ -142,6 +142,7 @@ class Zero3Passes {
   std::vector<PassStep> ScheduleGraph(std::size_t g, const PassGraph& nodes) const {
     const auto order = ScheduleGathers(nodes, version_, Budget(g, nodes)).order;
     std::vector<PassStep> steps;
+    steps.reserve(order.size());
     for (const std::uint32_t node : order) {
       steps.push_back({node, {}});
     }

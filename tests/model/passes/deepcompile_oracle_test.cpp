@@ -149,7 +149,8 @@ TEST_P(DeepCompileOracleTest, TheSameParametersStayGathered) {
 PassTimes OracleTimes(const Graph& graph) {
   PassTimes times;
   for (const Op& op : graph.ops) {
-    const auto shared = static_cast<std::int64_t>(op.schema * 7 % graph.schemas.size());
+    const auto shared =
+        static_cast<std::int64_t>(std::size_t{op.schema} * 7 % graph.schemas.size());
     times.ops.push_back(Duration::FromNs(1000 + 37 * shared));
   }
   return times;
