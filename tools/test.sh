@@ -44,6 +44,14 @@ ctest --preset dev -j 2 --progress || fail "tests failed"
 say "recorder tests ($(elapsed))"
 "$VENV/bin/python" -m pytest -q tests/recorder || fail "recorder tests failed"
 
+for release in 0.19.6 0.19.8; do
+  say "what DeepSpeed $release decides ($(elapsed))"
+  tools/setup/deepspeed.sh "$VENV/bin/python" "$release" "$VENV-deepspeed-$release" ||
+    fail "pip cannot install deepspeed==$release"
+  PYTHONPATH="$VENV-deepspeed-$release" "$VENV/bin/python" tools/oracles/record_deepcompile.py \
+    --check tests/data/deepcompile >/dev/null || fail "DeepSpeed's passes decide something else"
+done
+
 say "tests under address and undefined-behaviour sanitizers ($(elapsed))"
 build asan
 ctest --preset asan -j 2 --progress || fail "tests failed under sanitizers"

@@ -19,8 +19,8 @@ struct Workspaces {
 ///   plan     checked by FindPlanFaults
 ///   profile  footprints of the ops' own temporaries, or null for none
 ///
-/// ZeRO-1, 2 and 3 as DeepCompile executes them (csrc/compile of DeepSpeed 0.19.6), on the options
-/// of plain policies.
+/// ZeRO-1, 2 and 3 as DeepCompile executes them (csrc/compile of DeepSpeed 0.19.6); with eager
+/// gradient buckets as DeepSpeed's stage_1_and_2.py and stage3.py do.
 Schedule Lower(const Plan& plan,
                const Graph& graph,
                const Profile* profile,

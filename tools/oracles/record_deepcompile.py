@@ -6,13 +6,15 @@ FOLDER holds an installed DeepSpeed 0.19.6 or 0.19.8 (DS_BUILD_OPS=0 pip install
 FOLDER deepspeed==0.19.8) with its requirements; needs torch and scipy, no GPU. The insertion of
 gathers and releases, the list scheduler, prefetch and selective_gather are DeepSpeed's, run on
 torch.fx graphs over stand-ins for its ops; sizes, times, peaks and budgets are given. Writes
-<version>.json.gz (docs/policies.md) with the committed workloads and 320 random graphs.
+<version>.json.gz (docs/policies.md) with the committed workloads and 320 random graphs. With
+--check, records the first of them again and compares them with what is written there.
 """
 
 import argparse
 import gzip
 import json
 import random
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -221,23 +223,39 @@ def workload_rows(root, name):
             yield row
 
 
+def check(root, path):
+    """0 if DeepSpeed still decides what the file says, on 40 random graphs and small workloads."""
+    written = json.loads(gzip.decompress(path.read_bytes()))
+    differing = [f"random graph {seed}" for seed in range(40)
+                 if json.loads(json.dumps(random_rows(seed))) != written["random"][seed]]
+    rows = [row for name in SMALL for row in workload_rows(root, name)]
+    differing += [f"{row['workload']}, graph {row['graph']}" for row in rows
+                  if row not in written["workloads"]]
+    print(f"{path.name}: {', '.join(differing) or 'DeepSpeed decides the same'}")
+    return 1 if differing else 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--out", type=Path, help="folder to write to")
+    parser.add_argument("--check", type=Path, help="folder to compare with")
     parser.add_argument("--random", type=int, default=320, help="random graphs")
     parser.add_argument("--workloads", nargs="*", default=WORKLOADS)
     arguments = parser.parse_args()
     root = Path(__file__).resolve().parents[2]
+    version = deepspeed.__version__.split("+")[0]
+    if arguments.check:
+        sys.exit(check(root, arguments.check / f"{version}.json.gz"))
     document = {
         "format": "dc-deepcompile-oracle/1",
-        "versions": {"deepspeed": deepspeed.__version__, "torch": torch.__version__.split("+")[0]},
+        "versions": {"deepspeed": version, "torch": torch.__version__.split("+")[0]},
         "ranks": RANKS,
         "random": [random_rows(seed) for seed in range(arguments.random)],
         "workloads": [row for name in arguments.workloads for row in workload_rows(root, name)],
     }
     arguments.out.mkdir(parents=True, exist_ok=True)
     text = json.dumps(document, separators=(",", ":"))
-    path = arguments.out / f"{document['versions']['deepspeed'].split('+')[0]}.json.gz"
+    path = arguments.out / f"{version}.json.gz"
     path.write_bytes(gzip.compress(text.encode(), mtime=0))
 
 

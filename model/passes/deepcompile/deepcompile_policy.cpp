@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 5> kPasses = {
 constexpr double kSchedulerMargin = 0.1;  // SCHEDULER_MEMORY_MARGIN
 
 DeepSpeedVersion VersionOf(const std::string& policy) {
-  return policy == kPolicies[0] ? DeepSpeedVersion::k0_19_6 : DeepSpeedVersion::k0_19_8;
+  return policy == kPolicies[0] ? DeepSpeedVersion::kRelease0196 : DeepSpeedVersion::kRelease0198;
 }
 
 bool Runs(const PlanSpec& spec, std::string_view pass) {
@@ -126,7 +126,7 @@ class Zero3Passes {
         all += node.allocated_bytes;
       }
     }
-    if (version_ == DeepSpeedVersion::k0_19_6 || largest == Bytes(0)) {
+    if (version_ == DeepSpeedVersion::kRelease0196 || largest == Bytes(0)) {
       return std::nullopt;
     }
     if (!inputs_.complete()) {
@@ -142,6 +142,7 @@ class Zero3Passes {
   std::vector<PassStep> ScheduleGraph(std::size_t g, const PassGraph& nodes) const {
     const auto order = ScheduleGathers(nodes, version_, Budget(g, nodes)).order;
     std::vector<PassStep> steps;
+    steps.reserve(order.size());
     for (const std::uint32_t node : order) {
       steps.push_back({node, {}});
     }

@@ -183,7 +183,7 @@ class GatherScheduler {
   /// 0.19.6 counts only the chosen gather as issued; 0.19.8 every one of the path.
   std::vector<std::size_t> IssuedGathers(const Choice& choice,
                                          const std::vector<std::uint32_t>& path) const {
-    if (version_ == DeepSpeedVersion::k0_19_6) {
+    if (version_ == DeepSpeedVersion::kRelease0196) {
       return {choice.gather};
     }
     std::vector<std::size_t> issued;
@@ -216,7 +216,7 @@ class GatherScheduler {
       for (const std::size_t g : issued) {
         goal.needs -= paths_.Needs(goal.node, g) ? 1U : 0U;
       }
-      const bool waited = version_ == DeepSpeedVersion::k0_19_8 || goal.needs < before;
+      const bool waited = version_ == DeepSpeedVersion::kRelease0198 || goal.needs < before;
       if (!goal.done && goal.needs == 0 && waited) {
         goal.done = true;
         ready.push_back(goal.node);
@@ -244,7 +244,7 @@ class GatherScheduler {
 GatherSchedule ScheduleGathers(const PassGraph& graph,
                                DeepSpeedVersion version,
                                std::optional<Bytes> budget) {
-  const bool knows_budget = version == DeepSpeedVersion::k0_19_8;
+  const bool knows_budget = version == DeepSpeedVersion::kRelease0198;
   return GatherScheduler(graph, version, knows_budget ? budget : std::nullopt).Run();
 }
 

@@ -10,7 +10,7 @@
 namespace dcsim {
 
 /// Releases of DeepSpeed whose list schedulers differ.
-enum class DeepSpeedVersion : std::uint8_t { k0_19_6, k0_19_8 };
+enum class DeepSpeedVersion : std::uint8_t { kRelease0196, kRelease0198 };
 
 /// A graph's nodes in the order that fast_free_schedule (list_schedule.py) gives them.
 struct GatherSchedule {

@@ -166,23 +166,43 @@ class PassGraphBuilder {
     }
   }
 
-  /// In the order of the forward graph's parameters.
+  /// By parameter: the value of its gradient in this graph, or None().
+  std::vector<ValueId> FindGradients() const {
+    std::vector<ValueId> gradients(graph_.params.size());
+    for (const GraphOutput& output : subgraph_.outputs) {
+      if (output.kind == GraphOutputKind::kGradient) {
+        gradients[output.param.index()] = output.value;
+      }
+    }
+    return gradients;
+  }
+
+  void AddReduction(ParamId param, ValueId& gradient) {
+    if (gradient.is_none()) {
+      return;
+    }
+    PassNode reduce;
+    reduce.kind = PassNodeKind::kReduce;
+    reduce.param = param;
+    auto& behind = behind_[NodeOf(gradient)];
+    behind.insert(behind.begin(), std::move(reduce));
+    gradient = ValueId::None();
+  }
+
+  /// In the order of the forward graph's parameters; then any other gradients.
   void AddReductions() {
     if (subgraph_.direction != Direction::kBackward) {
       return;
     }
+    auto gradients = FindGradients();
     for (const GraphInput& input : graph_.graphs[subgraph_.forward.index()].inputs) {
       const ParamId param = facts_.param_of[graph_.storage_of(input.value).index()];
-      for (const GraphOutput& output : subgraph_.outputs) {
-        if (!param.is_none() && output.kind == GraphOutputKind::kGradient &&
-            output.param == param) {
-          PassNode reduce;
-          reduce.kind = PassNodeKind::kReduce;
-          reduce.param = param;
-          auto& behind = behind_[NodeOf(output.value)];
-          behind.insert(behind.begin(), std::move(reduce));
-        }
+      if (!param.is_none()) {
+        AddReduction(param, gradients[param.index()]);
       }
+    }
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      AddReduction(ParamId(i), gradients[i]);
     }
   }
 

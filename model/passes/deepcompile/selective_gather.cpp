@@ -16,7 +16,7 @@ Bytes BudgetOf(const KeepMemory& memory, DeepSpeedVersion version) {
   const auto device = static_cast<double>(memory.device.count());
   const Bytes profiled = Bytes(static_cast<std::int64_t>(device * (1 - kMargin))) - memory.peak;
   Bytes budget = std::max(Bytes(0), profiled);
-  if (version == DeepSpeedVersion::k0_19_8) {
+  if (version == DeepSpeedVersion::kRelease0198) {
     const Bytes margin(static_cast<std::int64_t>(device * kMargin));
     budget = std::min(budget, std::max(Bytes(0), memory.available - margin));
   }

@@ -70,6 +70,25 @@ TEST_P(DeepCompileOracleTest, RandomGraphsAreScheduledAlike) {
   }
 }
 
+// The random graphs would prove little if budgets never bound, or nothing ever failed to fit them.
+TEST_P(DeepCompileOracleTest, BudgetsOfTheRandomGraphsBindAndOverflow) {
+  const Json document = Document();
+  std::size_t bound = 0;
+  std::size_t overflowed = 0;
+  for (const Json& row : document["random"]) {
+    const PassGraph graph = GraphOf(row);
+    const auto without = ScheduleGathers(graph, GetParam().version, std::nullopt).order;
+    for (const Json& schedule : row["schedules"]) {
+      const auto with = ScheduleGathers(graph, GetParam().version, BudgetOf(schedule[0]));
+      bound += with.order != without ? 1U : 0U;
+      overflowed += with.overflows > 0 ? 1U : 0U;
+    }
+  }
+  const bool knows_budgets = GetParam().version == DeepSpeedVersion::kRelease0198;
+  EXPECT_EQ(bound >= 100, knows_budgets) << bound;
+  EXPECT_EQ(overflowed >= 100, knows_budgets) << overflowed;
+}
+
 /// DeepSpeed keeps each gather in its place, where it finds the parameter gathered already.
 std::vector<PassStep> StepsOf(const Json& order, const PassGraph& graph) {
   std::vector<PassStep> steps;
@@ -130,7 +149,8 @@ TEST_P(DeepCompileOracleTest, TheSameParametersStayGathered) {
 PassTimes OracleTimes(const Graph& graph) {
   PassTimes times;
   for (const Op& op : graph.ops) {
-    const auto shared = static_cast<std::int64_t>(op.schema * 7 % graph.schemas.size());
+    const auto shared =
+        static_cast<std::int64_t>(std::size_t{op.schema} * 7 % graph.schemas.size());
     times.ops.push_back(Duration::FromNs(1000 + 37 * shared));
   }
   return times;
@@ -177,8 +197,8 @@ TEST_P(DeepCompileOracleTest, WorkloadsAreScheduledAlike) {
 
 INSTANTIATE_TEST_SUITE_P(Versions,
                          DeepCompileOracleTest,
-                         testing::Values(Version{"0.19.6", DeepSpeedVersion::k0_19_6},
-                                         Version{"0.19.8", DeepSpeedVersion::k0_19_8}),
+                         testing::Values(Version{"0.19.6", DeepSpeedVersion::kRelease0196},
+                                         Version{"0.19.8", DeepSpeedVersion::kRelease0198}),
                          [](const testing::TestParamInfo<Version>& version) {
                            return version.index == 0 ? "From0_19_6" : "From0_19_8";
                          });

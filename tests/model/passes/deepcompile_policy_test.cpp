@@ -161,7 +161,7 @@ class DeepCompileWorkloadTest
     : public testing::TestWithParam<std::tuple<const char*, const char*>> {};
 
 /// A GPU's worth of memory, and one that barely holds the step.
-std::vector<Bytes> Memories(const Graph& graph, PolicyInputs inputs) {
+std::vector<Bytes> Memories(const Graph& graph, const PolicyInputs& inputs) {
   const Bytes before = MemoryProfile(graph, inputs, 8).Before(graph.graphs.size() - 1);
   return {inputs.device_memory, Bytes(before.count() * 10 / 9) + Bytes::MiB(64)};
 }

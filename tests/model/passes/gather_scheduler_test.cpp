@@ -124,8 +124,8 @@ TEST(GatherSchedulerTest, ReductionsThatNeedNoGatherComeLastOrAtOnce) {
   graph.Op("dw1", {"mm2", "x"}, 1);
   graph.Reduce("1", "dw1");
   graph.Output({"mm1", "dw2", "dw1"});
-  EXPECT_EQ(graph.Schedule(k0_19_6), "AG2 mm2 REL2 dw1 R1 AG1 mm1 REL1 dw2 R2");
-  EXPECT_EQ(graph.Schedule(k0_19_8), "AG2 mm2 REL2 dw2 R2 dw1 R1 AG1 mm1 REL1");
+  EXPECT_EQ(graph.Schedule(kRelease0196), "AG2 mm2 REL2 dw1 R1 AG1 mm1 REL1 dw2 R2");
+  EXPECT_EQ(graph.Schedule(kRelease0198), "AG2 mm2 REL2 dw2 R2 dw1 R1 AG1 mm1 REL1");
 }
 
 /// Three blocks h = norm_i(h, n_i); h = addmm_i(b_i, h, w_i): n 1 byte, b 2, w 50. Releases b, then
@@ -157,10 +157,10 @@ TEST(GatherSchedulerTest, OfTwoThatNeedEachOtherTheOneWithFewerFurtherBytesComes
       "AGn1 RELw0 norm1 RELn1 AGw1 AGb1 addmm1 RELb1 "
       "AGn2 RELw1 norm2 RELn2 AGw2 AGb2 addmm2 RELb2 RELw2";
   GraphMaker graph = ThreeBlocks();
-  EXPECT_EQ(graph.Schedule(k0_19_6), expected);
-  EXPECT_EQ(graph.Schedule(k0_19_8), expected);
+  EXPECT_EQ(graph.Schedule(kRelease0196), expected);
+  EXPECT_EQ(graph.Schedule(kRelease0198), expected);
   // w + b = 52 bytes are the most that this holds.
-  EXPECT_EQ(graph.Schedule(k0_19_8, 52), expected);
+  EXPECT_EQ(graph.Schedule(kRelease0198, 52), expected);
   EXPECT_EQ(graph.overflows(), 0U);
 }
 
@@ -173,7 +173,7 @@ TEST(GatherSchedulerTest, OfTwoThatNeedEachOtherTheOneWithFewerFurtherBytesComes
 // Five overflows and a peak of 54 bytes, where no budget at all needs 52.
 TEST(GatherSchedulerTest, ATightBudgetHoistsDistantGathersAndOverflows) {
   GraphMaker graph = ThreeBlocks();
-  EXPECT_EQ(graph.Schedule(k0_19_8, 50),
+  EXPECT_EQ(graph.Schedule(kRelease0198, 50),
             "AGn0 norm0 RELn0 AGw0 AGn1 AGn2 AGb0 addmm0 RELb0 "
             "AGb1 RELw0 norm1 RELn1 AGw1 addmm1 RELb1 "
             "AGb2 RELw1 norm2 RELn2 AGw2 addmm2 RELb2 RELw2");
@@ -183,8 +183,8 @@ TEST(GatherSchedulerTest, ATightBudgetHoistsDistantGathersAndOverflows) {
 // 0.19.6 knows no budget.
 TEST(GatherSchedulerTest, OnlyTheNewerReleaseMindsABudget) {
   GraphMaker graph = ThreeBlocks();
-  const std::string without = graph.Schedule(k0_19_6);
-  EXPECT_EQ(graph.Schedule(k0_19_6, 50), without);
+  const std::string without = graph.Schedule(kRelease0196);
+  EXPECT_EQ(graph.Schedule(kRelease0196, 50), without);
 }
 
 // |P(1)| = 1, but its 60 bytes do not fit 50; 2, which needs 1 as well, does: it is gathered alone,
@@ -197,9 +197,9 @@ TEST(GatherSchedulerTest, WhereTheNearGatherDoesNotFitADistantOneComesFirst) {
   graph.Op("mm1", {"x", "1"}, 1, {"1"});
   graph.Op("mm2", {"mm1", "2"}, 1, {"2"});
   graph.Output({"mm2"});
-  EXPECT_EQ(graph.Schedule(k0_19_8, 50), "AG2 AG1 mm1 REL1 mm2 REL2");
+  EXPECT_EQ(graph.Schedule(kRelease0198, 50), "AG2 AG1 mm1 REL1 mm2 REL2");
   EXPECT_EQ(graph.overflows(), 1U);
-  EXPECT_EQ(graph.Schedule(k0_19_8), "AG1 mm1 REL1 AG2 mm2 REL2");
+  EXPECT_EQ(graph.Schedule(kRelease0198), "AG1 mm1 REL1 AG2 mm2 REL2");
 }
 
 /// Two products of one input each, and what they are ranked by.
@@ -224,7 +224,7 @@ GraphMaker TwoBranches(const Branch& first, const Branch& second) {
 // Both free without another gather: fewer bytes first, whatever they take; then less time; then the
 // name, as a string.
 TEST(GatherSchedulerTest, BytesThenTimeThenNameDecide) {
-  for (const DeepSpeedVersion version : {k0_19_6, k0_19_8}) {
+  for (const DeepSpeedVersion version : {kRelease0196, kRelease0198}) {
     EXPECT_EQ(TwoBranches({"a", 20, 1}, {"b", 10, 9}).Schedule(version),
               "AGb mmb RELb AGa mma RELa sum");
     EXPECT_EQ(TwoBranches({"a", 10, 9}, {"b", 10, 1}).Schedule(version),
@@ -249,8 +249,8 @@ TEST(GatherSchedulerTest, TheNumberOfGathersUntilReleaseDecidesFirst) {
   graph.Op("mmc", {"x", "c"}, 1, {"c"});
   graph.Output({"first", "last", "mmc"});
   const std::string expected = "AGc mmc RELc AGa last AGb first RELb RELa RELa";
-  EXPECT_EQ(graph.Schedule(k0_19_8), expected);
-  EXPECT_EQ(graph.Schedule(k0_19_6), expected);
+  EXPECT_EQ(graph.Schedule(kRelease0198), expected);
+  EXPECT_EQ(graph.Schedule(kRelease0196), expected);
 }
 
 // Tied embeddings: e is used by the first op and the last, so P(e) = {e, 1, 2} and all others need
@@ -268,7 +268,7 @@ TEST(GatherSchedulerTest, TiedEmbeddingsGatherTheWholeModelFirst) {
   graph.Op("mm2", {"mm1", "2"}, 1, {"2"});
   graph.Op("head", {"mm2", "e"}, 1, {"e"});
   graph.Output({"head"});
-  for (const DeepSpeedVersion version : {k0_19_6, k0_19_8}) {
+  for (const DeepSpeedVersion version : {kRelease0196, kRelease0198}) {
     EXPECT_EQ(graph.Schedule(version), "AG1 AGe AG2 embed RELe mm1 REL1 mm2 REL2 head RELe");
   }
 }
@@ -284,7 +284,7 @@ TEST(GatherSchedulerTest, OutputsFollowAsSoonAsTheirGathersAreIssued) {
   graph.Op("mm2", {"mm1", "2"}, 1, {"2"});
   graph.Op("aux", {"mm1", "x"}, 1);
   graph.Output({"mm2", "aux"});
-  for (const DeepSpeedVersion version : {k0_19_6, k0_19_8}) {
+  for (const DeepSpeedVersion version : {kRelease0196, kRelease0198}) {
     EXPECT_EQ(graph.Schedule(version), "AG1 mm1 REL1 aux AG2 mm2 REL2");
   }
 }
@@ -296,8 +296,8 @@ TEST(GatherSchedulerTest, AGraphWithoutGathersKeepsItsOrder) {
   graph.Op("a", {"x"}, 1);
   graph.Op("b", {"x"}, 1);
   graph.Output({"b", "a"});
-  EXPECT_EQ(graph.Schedule(k0_19_6), "a b");
-  EXPECT_EQ(graph.Schedule(k0_19_8, 0), "a b");
+  EXPECT_EQ(graph.Schedule(kRelease0196), "a b");
+  EXPECT_EQ(graph.Schedule(kRelease0198, 0), "a b");
 }
 
 }  // namespace

@@ -116,6 +116,21 @@ TEST_F(Pr8036Test, BothBuffersHadGrownToTheLargestGradient) {
   EXPECT_THAT(BucketElements(before), testing::ElementsAre(622'329'856, 622'329'856));
 }
 
+// The review's edge case, on the hand-written workload of two graphs: the backward of the first
+// runs last and reduces nothing. As merged, nobody gives the two buffers of 5e8 float32 elements
+// back; each is a segment of 954 * 2 MiB, which PyTorch does not split for the 0.7 MB that are
+// left.
+TEST(TwoGraphsTest, OnlyTheMendedVariantGivesTheBuffersBack) {
+  const Graph graph = LoadWorkload(DCSIM_SOURCE_DIR "/tests/data/two-graphs").graph;
+  const auto after = [&](const std::string& file) {
+    return ReplayStep(LowerPlan(graph, file, {})).after;
+  };
+  const double mended = after("zero1-8036-mended.yaml");
+  EXPECT_EQ(after("zero1-8036.yaml") - mended, 2 * 954.0 * (2 << 20));
+  // Before, the gradient partition of 16 elements (18 padded to 8 ranks, twice) stayed too: 512 B.
+  EXPECT_EQ(after("zero1-before-8036.yaml") - after("zero1-8036.yaml"), 512);
+}
+
 // Six published runs of Llama-3-8B on 8 GPUs, batch 1, sequence 512, four micro-steps, of which
 // three were DeepCompile's (DeepSpeed 0.17.1, whose buffers lived across steps): allocated behind
 // the step, and ZeRO-2's peak, which is the foreach optimizer's.
