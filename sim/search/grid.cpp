@@ -56,7 +56,7 @@ std::unique_ptr<SearchStrategy> MakeGrid(const Moves& moves) {
 
 std::unique_ptr<SearchStrategy> MakePersistence(const Moves& moves,
                                                 const SearchProblem& problem,
-                                                std::vector<Scored> starts,
+                                                const std::vector<Scored>& starts,
                                                 Bytes limit) {
   constexpr std::int64_t kParts = 16;
   std::vector<Candidate> candidates;
