@@ -62,7 +62,8 @@ std::unique_ptr<SearchStrategy> MakePersistence(const Moves& moves,
   std::vector<Candidate> candidates;
   for (const Scored& start : starts) {
     const Bytes left = limit - start.score.peak_reserved;
-    if (start.candidate.options.stage != 3 || !start.score.fits()) {
+    const ScheduleOptions& options = start.candidate.options;
+    if (options.stage != 3 || !start.score.fits() || !moves.HasOptions(options)) {
       continue;
     }
     std::vector<KeepItem> items;
