@@ -127,6 +127,7 @@ std::vector<HolderGroup> GroupHolders(const LivePeak& peak,
     ++group.buffers;
   }
   std::vector<HolderGroup> groups;
+  groups.reserve(by_origin.size());
   for (const auto& [key, group] : by_origin) {
     groups.push_back(group);
   }

@@ -41,6 +41,7 @@ std::vector<ComputeStall> FindComputeStalls(const Timeline& timeline, const Sche
   }
   book(StallReason::kNone, TaskKind::kCompute, timeline.step_time.ns() - free);
   std::vector<ComputeStall> stalls;
+  stalls.reserve(by_cause.size());
   for (const auto& [cause, stall] : by_cause) {
     stalls.push_back(stall);
   }

@@ -120,6 +120,7 @@ std::vector<const Frame*> Evaluator::FramesOf(std::span<const Candidate> candida
 
 std::vector<Score> Evaluator::Evaluate(std::span<const Candidate> candidates) {
   std::vector<CandidateHash> hashes;
+  hashes.reserve(candidates.size());
   std::vector<std::size_t> missing;  // the first candidate of each new hash
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     hashes.push_back(HashOf(candidates[i]));
@@ -142,6 +143,7 @@ std::vector<Score> Evaluator::Evaluate(std::span<const Candidate> candidates) {
   }
   evaluated_ += missing.size();
   std::vector<Score> scores;
+  scores.reserve(hashes.size());
   for (const CandidateHash& hash : hashes) {
     scores.push_back(scores_.at(hash));
   }

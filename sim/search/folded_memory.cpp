@@ -1,7 +1,7 @@
 #include "sim/search/folded_memory.h"
 
 #include <algorithm>
-#include <array>
+#include <span>
 
 #include "model/base/error.h"
 #include "model/graph/step_facts.h"
@@ -118,44 +118,96 @@ struct GatherEvent {
   bool frees = false;
 };
 
-/// In host order, of one step.
-std::vector<GatherEvent> EventsOf(const FoldedMemory& memory, const Candidate& candidate) {
-  std::vector<GatherEvent> events;
-  const auto kept = [&candidate](ParamId id) { return candidate.persistent[id.index()] != 0; };
-  std::uint32_t first_op = 0;
-  for (int step = 0; step < memory.micro_steps; ++step) {
-    for (std::size_t g = 0; g < memory.uses.size(); ++g) {
-      const GraphGathers& gathers = candidate.gathers[g];
-      std::size_t launch = 0;
-      std::size_t param = 0;
-      const auto launch_until = [&](std::uint32_t position) {
-        for (; launch < gathers.launches.size() && gathers.launches[launch].position <= position;
-             ++launch) {
-          const std::uint32_t stretch = 2 * (first_op + gathers.launches[launch].position) + 1;
-          const auto begin = static_cast<std::ptrdiff_t>(events.size());
-          for (; param < gathers.launches[launch].end; ++param) {
-            if (!kept(gathers.params[param])) {
-              events.push_back({stretch, gathers.params[param], false});
-            }
-          }
-          // A launch is one for each dtype, in this order.
-          std::stable_sort(events.begin() + begin, events.end(),
-                           [&memory](const GatherEvent& a, const GatherEvent& b) {
-                             return memory.dtypes[a.param.index()] < memory.dtypes[b.param.index()];
-                           });
-        }
-      };
-      for (const FoldedUse& use : memory.uses[g]) {
-        launch_until(use.last);
-        if (!kept(use.param)) {
-          events.push_back({2 * (first_op + use.last) + 2, use.param, true});
-        }
+/// Collects the events of one step in host order.
+class EventList {
+ public:
+  EventList(const FoldedMemory& memory, const Candidate& candidate)
+      : memory_(memory),
+        candidate_(candidate) {}
+
+  std::vector<GatherEvent> Collect() {
+    for (int step = 0; step < memory_.micro_steps; ++step) {
+      for (std::size_t g = 0; g < memory_.uses.size(); ++g) {
+        AddGraph(g);
+        first_op_ += memory_.ops[g];
       }
-      first_op += memory.ops[g];
+    }
+    return std::move(events_);
+  }
+
+ private:
+  bool IsKept(ParamId id) const { return candidate_.persistent[id.index()] != 0; }
+
+  void AddGraph(std::size_t g) {
+    const GraphGathers& gathers = candidate_.gathers[g];
+    std::size_t launch = 0;
+    std::uint32_t begin = 0;
+    for (const FoldedUse& use : memory_.uses[g]) {
+      for (; launch < gathers.launches.size() && gathers.launches[launch].position <= use.last;
+           ++launch) {
+        const std::uint32_t end = gathers.launches[launch].end;
+        AddLaunch(gathers.launches[launch].position,
+                  std::span(gathers.params).subspan(begin, end - begin));
+        begin = end;
+      }
+      if (!IsKept(use.param)) {
+        events_.push_back({2 * (first_op_ + use.last) + 2, use.param, true});
+      }
     }
   }
-  return events;
-}
+
+  void AddLaunch(std::uint32_t position, std::span<const ParamId> params) {
+    const auto begin = static_cast<std::ptrdiff_t>(events_.size());
+    for (const ParamId id : params) {
+      if (!IsKept(id)) {
+        events_.push_back({2 * (first_op_ + position) + 1, id, false});
+      }
+    }
+    // A launch is one for each dtype, in this order.
+    const auto& dtypes = memory_.dtypes;
+    std::stable_sort(events_.begin() + begin, events_.end(),
+                     [&dtypes](const GatherEvent& a, const GatherEvent& b) {
+                       return dtypes[a.param.index()] < dtypes[b.param.index()];
+                     });
+  }
+
+  const FoldedMemory& memory_;
+  const Candidate& candidate_;
+  std::vector<GatherEvent> events_;
+  std::uint32_t first_op_ = 0;
+};
+
+/// The peak of a step from stretches of the other pools and the gather pool's bytes in between.
+class PeakSum {
+ public:
+  PeakSum(const std::vector<std::int64_t>& others, std::int64_t gathered)
+      : others_(others),
+        gathered_(gathered) {}
+
+  /// The gather pool changes to `gathered` where stretch `begin` begins.
+  void Change(std::size_t begin, std::int64_t gathered) {
+    Pass(begin);
+    gathered_ = gathered;
+  }
+  std::int64_t Finish() {
+    Pass(others_.size());
+    return peak_;
+  }
+
+ private:
+  void Pass(std::size_t until) {
+    std::int64_t most = 0;
+    for (; stretch_ < until; ++stretch_) {
+      most = std::max(most, others_[stretch_]);
+    }
+    peak_ = std::max(peak_, most + gathered_);
+  }
+
+  const std::vector<std::int64_t>& others_;
+  std::int64_t gathered_;
+  std::int64_t peak_ = 0;
+  std::size_t stretch_ = 0;
+};
 
 }  // namespace
 
@@ -214,36 +266,24 @@ std::optional<MemoryPeaks> FindFoldedPeaks(const FoldedMemory& memory, const Can
       allocate(ParamId(i));
     }
   }
-  const std::vector<GatherEvent> events = EventsOf(memory, candidate);
-  std::int64_t peak = 0;
-  std::int64_t now = 0;
-  std::size_t stretch = 0;
-  const auto pass = [&](std::size_t until) {
-    std::int64_t most = 0;
-    for (; stretch < until; ++stretch) {
-      most = std::max(most, memory.allocated[stretch]);
-    }
-    peak = std::max(peak, most + now);
-  };
+  const std::vector<GatherEvent> events = EventList(memory, candidate).Collect();
   // Behind each step all but the kept parameters is free, so a step without a driver call leaves
   // the pool as it found it, and the next one is the same.
   constexpr int kSteps = 3;
+  std::int64_t peak = 0;
   std::size_t calls = 0;
   for (int step = 0; step < kSteps; ++step) {
     const std::size_t before = allocator.segment_events().size();
-    peak = 0;
-    stretch = 0;
-    now = allocator.stats().allocated.current.count();
+    PeakSum sum(memory.allocated, allocator.stats().allocated.current.count());
     for (const GatherEvent& event : events) {
-      pass(event.stretch);
       if (event.frees) {
         allocator.Free(blocks[event.param.index()], {});
       } else {
         allocate(event.param);
       }
-      now = allocator.stats().allocated.current.count();
+      sum.Change(event.stretch, allocator.stats().allocated.current.count());
     }
-    pass(memory.allocated.size());
+    peak = sum.Finish();
     calls = allocator.segment_events().size() - before;
     if (step > 0 && calls == 0) {
       break;

@@ -56,13 +56,14 @@ std::unique_ptr<SearchStrategy> MakeGrid(const Moves& moves) {
 
 std::unique_ptr<SearchStrategy> MakePersistence(const Moves& moves,
                                                 const SearchProblem& problem,
-                                                std::vector<Scored> starts,
+                                                const std::vector<Scored>& starts,
                                                 Bytes limit) {
   constexpr std::int64_t kParts = 16;
   std::vector<Candidate> candidates;
   for (const Scored& start : starts) {
     const Bytes left = limit - start.score.peak_reserved;
-    if (start.candidate.options.stage != 3 || !start.score.fits()) {
+    const ScheduleOptions& options = start.candidate.options;
+    if (options.stage != 3 || !start.score.fits() || !moves.HasOptions(options)) {
       continue;
     }
     std::vector<KeepItem> items;

@@ -193,11 +193,20 @@ void Moves::TogglePersistent(Draft& draft, Random& random) const {
   }
 }
 
+/// A draw that keeps the stage; none when the space lacks it, or the draws miss it.
 void Moves::ChangeOptions(Draft& draft, Random& random) const {
-  const ScheduleOptions& drawn = space_.options[random.Below(space_.options.size())];
-  if (drawn.stage == draft.options.stage) {
-    draft.options = drawn;
+  constexpr int kDraws = 16;
+  for (int draw = 0; draw < kDraws; ++draw) {
+    const ScheduleOptions& drawn = space_.options[random.Below(space_.options.size())];
+    if (drawn.stage == draft.options.stage) {
+      draft.options = drawn;
+      return;
+    }
   }
+}
+
+bool Moves::HasOptions(const ScheduleOptions& options) const {
+  return std::find(space_.options.begin(), space_.options.end(), options) != space_.options.end();
 }
 
 void Moves::ChangeGathers(Draft& draft, std::size_t graph, Random& random) const {
@@ -271,6 +280,9 @@ Candidate Moves::Mutate(const Candidate& candidate, Random& random) const {
   }
   for (int draw = 0; draw < kDraws; ++draw) {
     Draft draft = original;
+    if (!HasOptions(draft.options)) {
+      ChangeOptions(draft, random);  // a start from outside
+    }
     const std::size_t changes = 1 + random.Below(3);
     for (std::size_t i = 0; i < changes; ++i) {
       Change(draft, random);

@@ -17,6 +17,8 @@ class Moves {
   const SearchSpace& space() const { return space_; }
   const GatherRules& rules() const { return rules_; }
   const GatherSites& sites(std::uint32_t order) const { return sites_[order]; }
+  /// Whether the space lists these options.
+  bool HasOptions(const ScheduleOptions& options) const;
   std::size_t param_count() const { return role_of_.size(); }
 
   /// Puts the gathers of a ZeRO-3 candidate together from choices by graph and site. False when
@@ -37,8 +39,8 @@ class Moves {
 
   /// One to three random changes: gathers of one parameter, of one role (the same name in every
   /// layer), of neighbours or of a whole graph moved, joined to launches or parted; parameters kept
-  /// or not; other options of the same stage. The same candidate when a few draws all leave the
-  /// space.
+  /// or not; other options of the same stage, at once where the candidate's are not the space's.
+  /// The same candidate when a few draws all leave the space.
   Candidate Mutate(const Candidate& candidate, Random& random) const;
 
   /// Options and persistent parameters of one, the gathers of each graph from either; both must

@@ -42,7 +42,7 @@ std::unique_ptr<SearchStrategy> MakeExhaustive(const Moves& moves,
 /// 1/16, 2/16, … of the memory that the start leaves below the limit.
 std::unique_ptr<SearchStrategy> MakePersistence(const Moves& moves,
                                                 const SearchProblem& problem,
-                                                std::vector<Scored> starts,
+                                                const std::vector<Scored>& starts,
                                                 Bytes limit);
 
 /// Beam search from the starts: the best few candidates' random neighbours, the best few of all of

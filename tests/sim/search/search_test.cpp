@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "model/passes/resolve.h"
 #include "model/passes/verify.h"
 #include "tests/sim/search/search_kit.h"
 
@@ -127,6 +128,21 @@ TEST(SearchTest, EveryScheduleOfTheFrontIsCorrectAndFits) {
     EXPECT_EQ(predicted.peak_reserved, scored.score.peak_reserved);
     EXPECT_EQ(predicted.peak_allocated, scored.score.peak_allocated);
   }
+}
+
+// A start whose options the space lacks (here record_stream, which cannot be folded) is scored and
+// may win; what is made from it has the space's options.
+TEST(SearchTest, StartFromOutsideLeadsInside) {
+  const Case each(4, 1);
+  const SearchSpace space = SmallSpace(64);
+  PlanSpec spec;
+  spec.options = space.options.front();
+  spec.options.release = ReleaseMode::kRecordStream;
+  spec.gather_ahead = 1;
+  SearchSettings settings = Budget(1000);
+  settings.starts = {MakeCandidate(each.problem, Resolve(spec, each.graph, 4), 0)};
+  const SearchResult result = each.Run(space, settings);
+  EXPECT_EQ(result.evaluated - result.folded, 1U);
 }
 
 TEST(SearchTest, StopGivesWhatWasFound) {
