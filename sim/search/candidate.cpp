@@ -87,6 +87,18 @@ std::uint32_t AddOrder(SearchProblem& problem, const Plan& plan) {
   return static_cast<std::uint32_t>(problem.orders.size() - 1);
 }
 
+Plan WithoutEvents(Plan plan) {
+  for (GraphPlan& decisions : plan.graphs) {
+    for (const GraphEvent& event : decisions.events) {
+      if (event.kind == GraphEventKind::kGather) {
+        decisions.gathers.push_back({event.position, event.params});
+      }
+    }
+    decisions.events.clear();
+  }
+  return plan;
+}
+
 Candidate MakeCandidate(const SearchProblem& problem, const Plan& plan, std::uint32_t order) {
   DCSIM_CHECK(problem.orders[order] == OrdersOf(plan)) << "the plan has another order";
   Candidate candidate;
@@ -97,6 +109,7 @@ Candidate MakeCandidate(const SearchProblem& problem, const Plan& plan, std::uin
     candidate.persistent[id.index()] = 1;
   }
   for (const GraphPlan& decisions : plan.graphs) {
+    DCSIM_CHECK(decisions.events.empty()) << "the plan has events";
     GraphGathers gathers;
     for (const GatherGroup& group : decisions.gathers) {
       gathers.params.insert(gathers.params.end(), group.params.begin(), group.params.end());

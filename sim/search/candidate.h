@@ -53,8 +53,13 @@ SearchProblem MakeProblem(const PredictionInputs& inputs, int ranks);
 /// Index of the plan's order among the problem's, which is added where it is missing.
 std::uint32_t AddOrder(SearchProblem& problem, const Plan& plan);
 
-/// The candidate of a plan, whose order must be one of the problem's, and the other way round.
-/// PlanOf(problem, MakeCandidate(problem, plan)) is the plan, but for the name of its policy.
+/// The plan as far as a search can change it: gathers where the plan's events have them; waits,
+/// releases and reductions at first use, last use and with the gradient.
+Plan WithoutEvents(Plan plan);
+
+/// The candidate of a plan without events, whose order must be one of the problem's, and the other
+/// way round. PlanOf(problem, MakeCandidate(problem, plan)) is the plan, but for the name of its
+/// policy.
 Candidate MakeCandidate(const SearchProblem& problem, const Plan& plan, std::uint32_t order);
 Plan PlanOf(const SearchProblem& problem, const Candidate& candidate);
 

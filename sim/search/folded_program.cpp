@@ -374,7 +374,8 @@ Candidate BaseCandidate(const SearchProblem& problem,
 std::optional<FoldedProgram> FindFoldedProgram(const SearchProblem& problem,
                                                const ScheduleOptions& options,
                                                std::uint32_t order) {
-  if (options.stage != 3 || options.release != ReleaseMode::kEventOrdered) {
+  if (options.stage != 3 || options.release != ReleaseMode::kEventOrdered ||
+      options.gather_engine != Engine::kNccl || options.synchronize != DeviceSynchronization()) {
     return std::nullopt;
   }
   const Schedule schedule =

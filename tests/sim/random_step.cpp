@@ -252,6 +252,12 @@ PlanSpec RandomSpec(Dice& dice, const Graph& graph) {
     options.flush_collectives = static_cast<FlushCollectives>(dice.Below(2));
   }
   options.communicators = 1 + static_cast<int>(dice.Below(2));
+  if (options.stage == 3 && dice.OneIn(4)) {
+    options.gather_engine = Engine::kCopyEngine;
+  }
+  if (dice.OneIn(8)) {
+    options.synchronize = {dice.OneIn(2), dice.OneIn(2), dice.OneIn(2), dice.OneIn(2)};
+  }
   options.release = static_cast<ReleaseMode>(dice.Below(2));
   if (dice.OneIn(2)) {
     options.gradient_clipping = 1.0;

@@ -94,7 +94,8 @@ StepGraph GraphOfStep(const Schedule& schedule, std::span<const WorkCost> costs)
     if (!task.on_host()) {
       graph.times[StreamNode(i)] = costs[task.work.index()].device;
       chain(last_on_stream, task.stream, i);
-      if (const Collective* collective = schedule.FindCollective(id)) {
+      const Collective* collective = schedule.FindCollective(id);
+      if (collective != nullptr && collective->engine == Engine::kNccl) {
         chain(last_on_communicator, collective->communicator, i);
       }
     }

@@ -163,20 +163,6 @@ std::string ProgressText(const SearchProgress& progress, double seconds, double 
   return text + ", " + std::to_string(static_cast<int>(std::max(0.0, left))) + " s left";
 }
 
-/// The plan as far as a search can change it: gathers where the plan's events have them; waits,
-/// releases and reductions at first use, last use and with the gradient.
-Plan WithoutEvents(Plan plan) {
-  for (GraphPlan& decisions : plan.graphs) {
-    for (const GraphEvent& event : decisions.events) {
-      if (event.kind == GraphEventKind::kGather) {
-        decisions.gathers.push_back({event.position, event.params});
-      }
-    }
-    decisions.events.clear();
-  }
-  return plan;
-}
-
 /// The baseline, and the plans to start from, which must train the same.
 std::vector<Candidate> Starts(const SearchCommandOptions& options,
                               const LoadedSearch& loaded,

@@ -38,8 +38,9 @@ std::uint64_t CompareRandomPlans(bool contended) {
     const Cluster cluster = contended ? ContendedCluster(seed) : HandCluster();
     const PredictionInputs inputs{step.graph, seed % 3 == 0 ? &step.profile : nullptr, cluster};
     SearchProblem problem = MakeProblem(inputs, step.plan.ranks);
-    const std::uint32_t order = AddOrder(problem, step.plan);
-    const Candidate candidate = MakeCandidate(problem, step.plan, order);
+    const Plan plan = WithoutEvents(step.plan);
+    const std::uint32_t order = AddOrder(problem, plan);
+    const Candidate candidate = MakeCandidate(problem, plan, order);
     Evaluator evaluator(problem, {});
     const Score found = evaluator.Evaluate(candidate);
     const Score expected = EvaluatePlainly(problem, candidate, evaluator.memory_limit());
