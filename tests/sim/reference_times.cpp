@@ -31,12 +31,13 @@ Interval NextTask(const Schedule& schedule,
   std::int64_t& stream = frontier.streams[task.stream];
   std::int64_t start = std::max({frontier.host, ready, stream});
   const Collective* collective = schedule.FindCollective(id);
-  if (collective != nullptr) {
+  const bool queues = collective != nullptr && collective->engine == Engine::kNccl;
+  if (queues) {
     start = std::max(start, frontier.communicators[collective->communicator]);
   }
   const std::int64_t end = start + cost.device.ns();
   stream = end;
-  if (collective != nullptr) {
+  if (queues) {
     frontier.communicators[collective->communicator] = end;
   }
   return {start, end};
