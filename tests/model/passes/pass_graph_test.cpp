@@ -114,28 +114,28 @@ TEST(PassGraphTest, GathersKnowTheirBytesAndNames) {
 class MemoryProfileTest : public testing::Test {
  protected:
   static constexpr std::int64_t kBlock = 512;
-  const Graph graph_ = TwoLayers();
-  const PolicyInputs inputs_;
-  const MemoryProfile memory_{graph_, inputs_, 2};
+  const Graph graph = TwoLayers();
+  const PolicyInputs inputs = {};
+  const MemoryProfile memory{graph, inputs, 2};
 };
 
 // The backward finds what the forward saved, a, besides.
 TEST_F(MemoryProfileTest, BeforeAGraphThereAreStatesSavedValuesAndHeldOutputs) {
-  EXPECT_EQ(memory_.Before(0), Bytes(4 * kBlock));
-  EXPECT_EQ(memory_.Before(1), Bytes(5 * kBlock));
+  EXPECT_EQ(memory.Before(0), Bytes(4 * kBlock));
+  EXPECT_EQ(memory.Before(1), Bytes(5 * kBlock));
 }
 
 // In blocks above the four: gathers of w1 and w2 take 1 each before any op; a, made by the first
 // product, stays (it is saved): 3; F w1 frees w1 behind it; b 3; F w2 behind it; l, the loss, 3
 // while b is alive, which goes with it.
 TEST_F(MemoryProfileTest, PeaksFollowGathersReleasesAndLastUses) {
-  const PassGraph nodes = BuildPassGraph(graph_, 0, 2, {});
+  const PassGraph nodes = BuildPassGraph(graph, 0, 2, {});
   std::vector<PassStep> steps;
   for (std::uint32_t i = 0; i < nodes.nodes.size(); ++i) {
     steps.push_back({i, {}});
   }
   std::vector<std::int64_t> blocks;
-  for (const Bytes peak : memory_.Peaks(0, nodes, steps)) {
+  for (const Bytes peak : memory.Peaks(0, nodes, steps)) {
     blocks.push_back(peak.count() / kBlock - 4);
   }
   EXPECT_THAT(blocks, ElementsAre(0, 0, 0,     // inputs
@@ -148,7 +148,7 @@ TEST_F(MemoryProfileTest, PeaksFollowGathersReleasesAndLastUses) {
 // One by one: a gather holds its parameter twice (2), a product its own parameter, what is alive
 // and what it makes: mm(x, w1) 2, mm(a, w2) 3, sum 3.
 TEST_F(MemoryProfileTest, OperatorsAreProfiledWithTheirOwnParametersAlone) {
-  EXPECT_EQ(memory_.OperatorPeak(0, BuildPassGraph(graph_, 0, 2, {})), Bytes((4 + 3) * kBlock));
+  EXPECT_EQ(memory.OperatorPeak(0, BuildPassGraph(graph, 0, 2, {})), Bytes((4 + 3) * kBlock));
 }
 
 }  // namespace
