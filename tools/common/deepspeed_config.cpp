@@ -68,9 +68,10 @@ class ConfigReader {
       return nullptr;
     }
     std::vector<std::string> ignored;
+    const std::string folder = "/" + name + "/";
     for (const auto& [own, value] : section.items()) {
       const DeepSpeedKey* key = FindKey(keys, own);
-      const std::string pointer = "/" + name + "/" + own;
+      const std::string pointer = folder + own;
       if (key == nullptr) {
         faults_.Add(pointer, "unknown key '" + own + "'" + Nearest(keys, own));
       } else if (key->meaning == KeyMeaning::kRefused && !IsOff(value)) {

@@ -137,6 +137,7 @@ const DeepSpeedKey* FindKey(const std::array<DeepSpeedKey, kCount>& keys, std::s
 template <std::size_t kCount>
 std::string Nearest(const std::array<DeepSpeedKey, kCount>& keys, std::string_view name) {
   std::vector<std::string_view> names;
+  names.reserve(keys.size());
   for (const DeepSpeedKey& key : keys) {
     names.push_back(key.name);
   }

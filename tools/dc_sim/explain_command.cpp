@@ -68,6 +68,7 @@ std::vector<ChangedTime> TimesWith(const std::vector<Change>& changes,
                                    const LoadedStep& step,
                                    const std::vector<WorkCost>& costs) {
   std::vector<ChangedTime> times;
+  times.reserve(changes.size());
   for (const Change& change : changes) {
     times.push_back({change.name, StepTimeWith(change, step.schedule, costs, step.cluster)});
   }
