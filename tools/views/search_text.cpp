@@ -1,8 +1,8 @@
 #include "tools/views/search_text.h"
 
 #include <algorithm>
-#include <cmath>
 #include <array>
+#include <cmath>
 #include <cstdio>
 
 #include "model/base/text.h"
