@@ -78,6 +78,22 @@ void WriteFiles(const std::string& out,
 
 }  // namespace
 
+void DeclarePlansToRun(CLI::App& app, PlansToRun& what) {
+  app.add_option("--set", what.overrides, "key=value changes a field of every plan")
+      ->take_all()
+      ->allow_extra_args(false);
+  app.add_option("--gpus", what.gpus, "ranks of this machine, a GPU each");
+  app.add_option("--device", what.device, "cuda, or cpu: ranks as threads");
+  app.add_option("--warmup", what.warmup, "steps before the measured ones");
+  app.add_option("--steps", what.steps, "measured steps");
+  app.add_flag("--communication,!--no-communication", what.communicate,
+               "leave collectives out, to see compute alone; losses are then meaningless");
+  app.add_option(
+      "--cluster", what.cluster,
+      "cluster file to predict with; what DeepCompile's policies may know of the machine");
+  app.add_option("--out", what.out, "folder for results and timelines");
+}
+
 std::string PlanName(const std::string& file) {
   const std::string name = std::filesystem::path(file).filename().string();
   return name.substr(0, name.find('.'));

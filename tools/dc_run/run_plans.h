@@ -1,5 +1,6 @@
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
 #include <vector>
@@ -22,6 +23,9 @@ struct PlansToRun {
   std::string cluster;      // file of what policies may know of the machine; empty: nothing
   std::string out;          // folder for results and timelines; empty: none are written
 };
+
+/// Declares --set, --gpus, --device, --warmup, --steps, --communication, --cluster and --out.
+void DeclarePlansToRun(CLI::App& app, PlansToRun& what);
 
 /// "plans/zero3.yaml" -> "zero3".
 std::string PlanName(const std::string& file);

@@ -53,19 +53,8 @@ Subcommand StepCommand() {
             ->required()
             ->take_all()
             ->allow_extra_args(false);
-        app.add_option("--set", what.overrides, "key=value changes a field of every plan")
-            ->take_all()
-            ->allow_extra_args(false);
-        app.add_option("--gpus", what.gpus, "ranks of this machine, a GPU each");
-        app.add_option("--device", what.device, "cuda, or cpu: ranks as threads");
-        app.add_option("--warmup", what.warmup, "steps before the measured ones");
-        app.add_option("--steps", what.steps, "measured steps");
+        DeclarePlansToRun(app, what);
         app.add_flag("--trace,!--no-trace", what.trace, "record the kernels of one more step");
-        app.add_flag("--communication,!--no-communication", what.communicate,
-                     "leave collectives out, to see compute alone; losses are then meaningless");
-        app.add_option("--cluster", what.cluster,
-                       "cluster file: what DeepCompile's policies may know of the machine");
-        app.add_option("--out", what.out, "folder for results and timelines");
         return [options] { return RunSteps(*options); };
       }};
 }

@@ -155,18 +155,10 @@ Subcommand ValidateCommand() {
         const auto options = std::make_shared<ValidateOptions>();
         PlansToRun& what = options->what;
         app.add_option("WORKLOAD", options->workload, "folder of a recorded workload");
-        app.add_option("--cluster", what.cluster, "cluster file to predict with");
         app.add_option("--plan", what.plans, "plan file; repeat to execute several")
             ->take_all()
             ->allow_extra_args(false);
-        app.add_option("--set", what.overrides, "key=value changes a field of every plan")
-            ->take_all()
-            ->allow_extra_args(false);
-        app.add_option("--gpus", what.gpus, "ranks of this machine, a GPU each");
-        app.add_option("--device", what.device, "cuda, or cpu: ranks as threads");
-        app.add_option("--warmup", what.warmup, "steps before the measured ones");
-        app.add_option("--steps", what.steps, "measured steps");
-        app.add_option("--out", what.out, "folder for results and timelines");
+        DeclarePlansToRun(app, what);
         app.add_option("--suite", options->suite,
                        "file with cases to execute, one after the other");
         app.add_option("--results", options->results,
