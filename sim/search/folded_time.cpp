@@ -13,7 +13,6 @@ constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 constexpr std::size_t kComputeStream = static_cast<std::size_t>(StreamRole::kCompute);
 constexpr std::size_t kGatherStream = static_cast<std::size_t>(StreamRole::kGather);
 constexpr std::size_t kReduceStream = static_cast<std::size_t>(StreamRole::kReduce);
-constexpr std::size_t kCopyStream = static_cast<std::size_t>(StreamRole::kCopy);
 
 constexpr std::size_t At(Counter counter) {
   return static_cast<std::size_t>(counter);

@@ -15,8 +15,15 @@ from graph_checker import faults_of, values_of
 
 TRACES = ROOT / "traces"
 SCHEMA = ROOT / "docs" / "schemas" / "graph.schema.json"
-BIG = {"mlp-8x4096": (2048, 1), "llama-3.2-1b": (4, 2048), "llama-3-8b": (1, 512), "qwen3-8b": (1, 4096)}
-NAMES = ["tiny-llama", *BIG]
+BIG = {
+    "mlp-8x4096": (2048, 1),
+    "llama-3.2-1b": (4, 2048),
+    "llama-3-8b": (1, 512),
+    "qwen3-8b": (1, 4096),
+    "qwen3-1.7b": (2, 4096),
+    "gpt2-xl": (4, 1024),
+}
+NAMES = ["tiny-llama", *BIG, "qwen3-8b-default-partition"]
 
 
 @cache
@@ -68,6 +75,11 @@ def test_big_trace_is_half_precision_flash_and_mincut(name: str) -> None:
     options = _document(name)["options"]
     assert (options["batch"], options["sequence"]) == BIG[name]
     assert (options["dtype"], options["attention"], options["partitioner"]) == ("bfloat16", "flash", "mincut")
+
+
+def test_default_partition_differs_from_qwen3_in_the_partitioner_alone() -> None:
+    options = _document("qwen3-8b-default-partition")["options"]
+    assert options == {**_document("qwen3-8b")["options"], "partitioner": "default"}
 
 
 def test_tiny_llama_is_float32_for_the_cpu() -> None:
