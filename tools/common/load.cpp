@@ -177,6 +177,7 @@ Override ParseOverride(const std::string& text, const std::string& option) {
 std::vector<Override> ParseOverrides(const std::vector<std::string>& texts,
                                      const std::string& option) {
   std::vector<Override> overrides;
+  overrides.reserve(texts.size());
   for (const std::string& text : texts) {
     overrides.push_back(ParseOverride(text, option));
   }
