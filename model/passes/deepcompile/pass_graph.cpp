@@ -83,6 +83,27 @@ class PassGraphBuilder {
       placeholder = placeholder == kNoNode ? Add(node) : placeholder;
       node_of_[input.value.index()] = placeholder;
     }
+    AddForeignOutputs();
+  }
+
+  /// Outputs that are neither inputs of this graph nor made by its ops are there from the start.
+  void AddForeignOutputs() {
+    std::vector<bool> made(graph_.values.size());
+    for (std::size_t i = 0; i < subgraph_.op_count; ++i) {
+      for (const ValueId output : graph_.op(OpId(subgraph_.first_op + i)).outputs) {
+        if (!output.is_none()) {
+          made[output.index()] = true;
+        }
+      }
+    }
+    for (const GraphOutput& output : subgraph_.outputs) {
+      std::uint32_t& node = node_of_[output.value.index()];
+      if (!made[output.value.index()] && node == kNoNode) {
+        PassNode placeholder;
+        placeholder.kind = PassNodeKind::kPlaceholder;
+        node = Add(placeholder);
+      }
+    }
   }
 
   void AddOps() {
