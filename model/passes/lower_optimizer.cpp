@@ -46,17 +46,35 @@ TaskDraft ComputeDraft(
   return draft;
 }
 
+/// On the reduce stream, behind what `streams` have to do so far; one event a wait, and one to wait
+/// for it.
 TaskId AddCollectiveTask(LowerState& state,
                          TaskKind kind,
                          const Collective& collective,
-                         const std::vector<BufferUse>& uses) {
+                         const std::vector<BufferUse>& uses,
+                         const std::vector<StreamRole>& streams = {StreamRole::kCompute}) {
   TaskDraft draft = state.Draft(kind, StreamRole::kReduce);
   draft.work.kind = Work::Kind::kCollective;
-  draft.work.events = 2;
+  draft.work.events = static_cast<std::uint16_t>(streams.size() + 1);
   draft.work.subject = static_cast<std::uint32_t>(state.builder.AddCollective(collective).index());
-  draft.waits.push_back(state.builder.last(StreamRole::kCompute));
+  for (const StreamRole stream : streams) {
+    if (const TaskId last = state.builder.last(stream); !last.is_none()) {
+      draft.waits.push_back(last);
+    }
+  }
   draft.uses = uses;
   return state.builder.Add(draft);
+}
+
+/// The sum of one float over all ranks.
+Collective SumOfOneFloat(const LowerState& state) {
+  Collective collective;
+  collective.kind = CollectiveKind::kAllReduce;
+  collective.dtype = DType::kFloat32;
+  collective.communicator = state.reduce_communicator();
+  collective.ranks = state.plan.ranks;
+  collective.calls.push_back({ParamId::None(), 1, 0});
+  return collective;
 }
 
 void AddComputeWait(LowerState& state, TaskId task) {
@@ -79,13 +97,7 @@ void AddNorm(LowerState& state) {
     draft.Read(flat.gradient_partition);
     state.builder.Add(draft);
   }
-  Collective collective;
-  collective.kind = CollectiveKind::kAllReduce;
-  collective.dtype = DType::kFloat32;
-  collective.communicator = state.reduce_communicator();
-  collective.ranks = state.plan.ranks;
-  collective.calls.push_back({ParamId::None(), 1, 0});
-  AddComputeWait(state, AddCollectiveTask(state, TaskKind::kReduceNorm, collective, {}));
+  AddComputeWait(state, AddCollectiveTask(state, TaskKind::kReduceNorm, SumOfOneFloat(state), {}));
 }
 
 /// Gradient partition -> float32; a partition of the step goes back then.
@@ -171,23 +183,8 @@ TaskId AddGatherUpdated(LowerState& state, std::size_t g) {
 /// No rank goes on before all have come: a reduction of one element, after what compute and gather
 /// streams have to do so far.
 TaskId AddBarrier(LowerState& state) {
-  Collective collective;
-  collective.kind = CollectiveKind::kAllReduce;
-  collective.dtype = DType::kFloat32;
-  collective.communicator = state.reduce_communicator();
-  collective.ranks = state.plan.ranks;
-  collective.calls.push_back({ParamId::None(), 1, 0});
-  TaskDraft draft = state.Draft(TaskKind::kBarrier, StreamRole::kReduce);
-  draft.work.kind = Work::Kind::kCollective;
-  draft.work.events = 3;
-  draft.work.subject = static_cast<std::uint32_t>(state.builder.AddCollective(collective).index());
-  for (const StreamRole stream : {StreamRole::kCompute, StreamRole::kGather}) {
-    if (const TaskId last = state.builder.last(stream); !last.is_none()) {
-      draft.waits.push_back(last);
-    }
-  }
-  draft.Write(state.barrier);
-  return state.builder.Add(draft);
+  return AddCollectiveTask(state, TaskKind::kBarrier, SumOfOneFloat(state), {{state.barrier, true}},
+                           {StreamRole::kCompute, StreamRole::kGather});
 }
 
 /// The next step's first gathers read the weights stored above, and write buffers that this step's

@@ -106,7 +106,7 @@ void AddResidents(LowerState& state, const Workspaces& workspaces) {
   }
   AddBuckets(state);
   AddPersistentParams(state);
-  if (state.plan.options.gather_engine == Engine::kCopyEngine) {
+  if (state.reads_peers()) {
     constexpr Bytes kOneFloat(4);  // what ranks reduce to meet
     state.barrier = AddResident(state, BufferClass::kWorkspace, kOneFloat);
   }
