@@ -2,9 +2,9 @@
 
 #include <array>
 #include <cstdint>
-#include <limits>
 #include <span>
 
+#include "sim/engine/shared_work.h"
 #include "sim/engine/simulate.h"
 #include "sim/engine/step_memory.h"
 #include "sim/engine/step_program.h"
@@ -20,10 +20,8 @@ struct StreamState {
   StreamWait blocked_on;                        // of kEvent: what it waits for
   TaskId last;                                  // that ended on it
   std::int64_t free_since = 0;
-  std::int64_t started = 0;    // of the running task
-  std::int64_t work_left = 0;  // of the running task at `updated`, ns x Contention::kAlone
-  std::int64_t updated = 0;
-  std::int32_t rate = 0;                   // of the running task, per mille of its speed alone
+  std::int64_t started = 0;                // of the running task
+  SharedWork work;                         // of the running task, once it has arrived
   bool arriving = false;                   // a collective that has not reached the GPU yet
   bool held = false;                       // a running collective that waits for multiprocessors
   StallReason stall = StallReason::kNone;  // of the running task
@@ -75,7 +73,7 @@ class SimulationRun {
   Simulation Run();
 
  private:
-  static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+  static constexpr std::int64_t kNever = SharedWork::kNever;
   static constexpr std::size_t kHost = kStreamCount;
 
   void Loop();

@@ -86,10 +86,7 @@ void SimulationRun::Arrive(std::size_t stream) {
   const WorkCost& cost = program_.cost(program_.stream_tasks(stream)[state.next]);
   state.arriving = false;
   state.held = cost.use == DeviceUse::kCollective && FindsNoRoom();
-  state.work_left = cost.device.ns() * Contention::kAlone;
-  state.updated = now_;
-  state.rate = Contention::kAlone;
-  next_event_[stream] = now_ + cost.device.ns();
+  next_event_[stream] = state.work.Begin(now_, cost.device.ns());
   disturbed_ = true;
 }
 
@@ -104,8 +101,7 @@ bool SimulationRun::FindsNoRoom() const {
   if (!options_.contention.measured || !compute.running) {
     return false;
   }
-  const DeviceUse use = UseOf(compute, kCompute);
-  return use == DeviceUse::kMatmul || use == DeviceUse::kAttention;
+  return FillsGpu(UseOf(compute, kCompute));
 }
 
 std::int32_t SimulationRun::RateOf(std::size_t stream) const {
@@ -130,15 +126,9 @@ void SimulationRun::UpdateRates() {
     if (!state.running || state.arriving) {
       continue;
     }
-    const std::int32_t rate = RateOf(s);
-    if (rate == state.rate) {
-      continue;
+    if (const std::int32_t rate = RateOf(s); rate != state.work.rate) {
+      next_event_[s] = state.work.ChangeRate(now_, rate);
     }
-    const std::int64_t done = (now_ - state.updated) * state.rate;
-    state.work_left = std::max<std::int64_t>(0, state.work_left - done);
-    state.updated = now_;
-    state.rate = rate;
-    next_event_[s] = rate == 0 ? kNever : now_ + (state.work_left + rate - 1) / rate;
   }
 }
 

@@ -1,15 +1,15 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <limits>
 
 #include "model/base/error.h"
+#include "sim/engine/shared_work.h"
 #include "sim/search/folded_plan.h"
 
 namespace dcsim {
 namespace {
 
-constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kNever = SharedWork::kNever;
 constexpr std::size_t kComputeStream = static_cast<std::size_t>(StreamRole::kCompute);
 constexpr std::size_t kGatherStream = static_cast<std::size_t>(StreamRole::kGather);
 constexpr std::size_t kReduceStream = static_cast<std::size_t>(StreamRole::kReduce);
@@ -33,10 +33,8 @@ struct FoldedStream {
   bool arriving = false;
   bool held = false;
   DeviceUse use = DeviceUse::kStreaming;  // of the running task
-  std::int32_t rate = 0;
+  SharedWork work;                        // of the running task, once it has arrived
   std::int64_t free_since = -1;
-  std::int64_t work_left = 0;  // at `updated`, ns x Contention::kAlone
-  std::int64_t updated = 0;
   std::int64_t device = 0;       // of the running task
   std::int64_t ends = kNever;    // its end or arrival, as things stand
   std::int64_t issued = kNever;  // when the host issues the next task, if only that is missing
@@ -202,17 +200,13 @@ class FoldedRun {
     FoldedStream& state = streams_[stream];
     state.arriving = false;
     state.held = state.use == DeviceUse::kCollective && FindsNoRoom();
-    state.work_left = state.device * Contention::kAlone;
-    state.updated = now_;
-    state.rate = Contention::kAlone;
-    state.ends = now_ + state.device;
+    state.ends = state.work.Begin(now_, state.device);
     disturbed_ = true;
   }
 
   bool FindsNoRoom() const {
     const FoldedStream& compute = streams_[kComputeStream];
-    return program_.contention.measured && compute.running &&
-           (compute.use == DeviceUse::kMatmul || compute.use == DeviceUse::kAttention);
+    return program_.contention.measured && compute.running && FillsGpu(compute.use);
   }
 
   void End(std::size_t stream) {
@@ -288,15 +282,9 @@ class FoldedRun {
       if (!state.running || state.arriving) {
         continue;
       }
-      const std::int32_t rate = RateOf(s);
-      if (rate == state.rate) {
-        continue;
+      if (const std::int32_t rate = RateOf(s); rate != state.work.rate) {
+        state.ends = state.work.ChangeRate(now_, rate);
       }
-      const std::int64_t done = (now_ - state.updated) * state.rate;
-      state.work_left = std::max<std::int64_t>(0, state.work_left - done);
-      state.updated = now_;
-      state.rate = rate;
-      state.ends = rate == 0 ? kNever : now_ + (state.work_left + rate - 1) / rate;
     }
   }
 
@@ -333,7 +321,7 @@ class FoldedRun {
       }
       until = std::min(until, streams_[s].issued);
     }
-    if (!compute.running || compute.rate != Contention::kAlone) {
+    if (!compute.running || compute.work.rate != Contention::kAlone) {
       return;
     }
     const std::uint32_t limit = ComputeLimit();
@@ -353,7 +341,7 @@ class FoldedRun {
         break;
       }
       ++at;
-      compute.updated = start;
+      compute.work.updated = start;
       compute.device = task.device;
       compute.use = task.use;
       end = start + task.device;
@@ -363,9 +351,9 @@ class FoldedRun {
     }
     done_[At(Counter::kCompute)] += at - compute.next;
     compute.next = at;
-    compute.work_left = compute.device * Contention::kAlone;
+    compute.work.left = compute.device * Contention::kAlone;
     compute.ends = end;
-    now_ = compute.updated;
+    now_ = compute.work.updated;
   }
 
   const FoldedProgram& program_;
