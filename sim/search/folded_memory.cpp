@@ -4,7 +4,6 @@
 #include <span>
 
 #include "model/base/error.h"
-#include "model/graph/step_facts.h"
 #include "sim/engine/step_memory.h"
 #include "sim/memory/caching_allocator.h"
 
@@ -238,15 +237,7 @@ std::optional<FoldedMemory> FindFoldedMemory(const SearchProblem& problem,
   }
   memory.reserved = replay.stats().reserved.current - kept.reserved;
   for (const auto& ops : problem.orders[order]) {
-    const auto uses = FindUses(graph, ops);
-    std::vector<FoldedUse> of_graph;
-    for (std::size_t i = 0; i < graph.params.size(); ++i) {
-      const UseSpan& span = uses[graph.storage_of(graph.params[i].value).index()];
-      if (span.used) {
-        of_graph.push_back({ParamId(i), static_cast<std::uint32_t>(span.first),
-                            static_cast<std::uint32_t>(span.last)});
-      }
-    }
+    std::vector<FoldedUse> of_graph = FindFoldedUses(graph, ops);
     std::stable_sort(of_graph.begin(), of_graph.end(),
                      [](const FoldedUse& a, const FoldedUse& b) { return a.last < b.last; });
     memory.uses.push_back(std::move(of_graph));

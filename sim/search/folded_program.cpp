@@ -293,15 +293,7 @@ class Folder {
   void AddUses() {
     const Graph& graph = problem_.inputs.graph;
     for (const auto& order : orders_) {
-      const auto uses = FindUses(graph, order);
-      std::vector<FoldedUse> of_graph;
-      for (std::size_t i = 0; i < graph.params.size(); ++i) {
-        const UseSpan& span = uses[graph.storage_of(graph.params[i].value).index()];
-        if (span.used) {
-          of_graph.push_back({ParamId(i), static_cast<std::uint32_t>(span.first),
-                              static_cast<std::uint32_t>(span.last)});
-        }
-      }
+      std::vector<FoldedUse> of_graph = FindFoldedUses(graph, order);
       std::stable_sort(of_graph.begin(), of_graph.end(),
                        [](const FoldedUse& a, const FoldedUse& b) { return a.first < b.first; });
       program_.uses.push_back(std::move(of_graph));
@@ -370,6 +362,19 @@ Candidate BaseCandidate(const SearchProblem& problem,
 }
 
 }  // namespace
+
+std::vector<FoldedUse> FindFoldedUses(const Graph& graph, const std::vector<OpId>& order) {
+  const auto uses = FindUses(graph, order);
+  std::vector<FoldedUse> found;
+  for (std::size_t i = 0; i < graph.params.size(); ++i) {
+    const UseSpan& span = uses[graph.storage_of(graph.params[i].value).index()];
+    if (span.used) {
+      found.push_back({ParamId(i), static_cast<std::uint32_t>(span.first),
+                       static_cast<std::uint32_t>(span.last)});
+    }
+  }
+  return found;
+}
 
 std::optional<FoldedProgram> FindFoldedProgram(const SearchProblem& problem,
                                                const ScheduleOptions& options,

@@ -64,6 +64,9 @@ struct FoldedUse {
   std::uint32_t last = 0;
 };
 
+/// By param. The first uses decide where gathers may be issued, the last ones when they end.
+std::vector<FoldedUse> FindFoldedUses(const Graph& graph, const std::vector<OpId>& order);
+
 /// What all ZeRO-3 plans with the same options and order have in common, laid out for the engine:
 /// the end of one step, from where the host has waited for everything, and the whole step behind
 /// it. Immutable.
