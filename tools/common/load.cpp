@@ -11,6 +11,7 @@
 #include "model/ir/plan_reader.h"
 #include "model/ir/profile_reader.h"
 #include "model/passes/resolve.h"
+#include "sim/analysis/policy_measurements.h"
 #include "tools/common/deepspeed_config.h"
 #include "tools/common/file.h"
 #include "tools/common/yaml_document.h"
@@ -57,15 +58,16 @@ void Apply(const std::vector<Override>& overrides, YamlDocument& document) {
   }
 }
 
+/// `machine` may be null: nothing is known about it.
 Plan ResolveSpec(YamlDocument& document,
                  const std::vector<Override>& overrides,
                  const Graph& graph,
                  int ranks,
-                 const std::function<PolicyInputs()>& measure) {
+                 const PredictionInputs* machine) {
   Apply(overrides, document);
   const PlanSpec spec = ReadPlanSpec(document.json(), document.locator());
-  const bool measures = measure && UsesMeasurements(spec);
-  return Resolve(spec, graph, ranks, measures ? measure() : PolicyInputs());
+  const bool measures = machine != nullptr && UsesMeasurements(spec);
+  return Resolve(spec, graph, ranks, measures ? MeasureForPolicy(*machine, ranks) : PolicyInputs());
 }
 
 /// A DeepSpeed configuration as the spec that it becomes. What the spec leaves out is said on
@@ -100,6 +102,22 @@ Plan TakePlan(const YamlDocument& document,
     throw Error(path + ": " + Join(faults, "\n" + path + ": "));
   }
   return plan;
+}
+
+Plan ReadPlanFile(const std::string& path,
+                  const std::vector<Override>& overrides,
+                  const Graph& graph,
+                  int ranks,
+                  const PredictionInputs* machine) {
+  YamlDocument document = LoadYaml(path, "plan file");
+  const Json& json = document.json();
+  if (IsDeepSpeedConfig(json)) {
+    YamlDocument spec = SpecOfDeepSpeedConfig(document, path, ranks);
+    return ResolveSpec(spec, overrides, graph, ranks, machine);
+  }
+  const bool is_plan = json.is_object() && json.contains("format") && json["format"] == "dc-plan/1";
+  return is_plan ? TakePlan(document, overrides, graph, ranks, path)
+                 : ResolveSpec(document, overrides, graph, ranks, machine);
 }
 
 }  // namespace
@@ -187,17 +205,15 @@ std::vector<Override> ParseOverrides(const std::vector<std::string>& texts,
 Plan LoadPlan(const std::string& path,
               const std::vector<Override>& overrides,
               const Graph& graph,
-              int ranks,
-              const std::function<PolicyInputs()>& measure) {
-  YamlDocument document = LoadYaml(path, "plan file");
-  const Json& json = document.json();
-  if (IsDeepSpeedConfig(json)) {
-    YamlDocument spec = SpecOfDeepSpeedConfig(document, path, ranks);
-    return ResolveSpec(spec, overrides, graph, ranks, measure);
-  }
-  const bool is_plan = json.is_object() && json.contains("format") && json["format"] == "dc-plan/1";
-  return is_plan ? TakePlan(document, overrides, graph, ranks, path)
-                 : ResolveSpec(document, overrides, graph, ranks, measure);
+              int ranks) {
+  return ReadPlanFile(path, overrides, graph, ranks, nullptr);
+}
+
+Plan LoadPlan(const std::string& path,
+              const std::vector<Override>& overrides,
+              const PredictionInputs& inputs,
+              int ranks) {
+  return ReadPlanFile(path, overrides, inputs.graph, ranks, &inputs);
 }
 
 }  // namespace dcsim

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,7 +8,7 @@
 #include "model/ir/graph.h"
 #include "model/ir/plan.h"
 #include "model/ir/profile.h"
-#include "model/passes/policy_inputs.h"
+#include "sim/analysis/predict.h"
 #include "sim/search/space.h"
 #include "tools/common/yaml_document.h"
 
@@ -57,12 +56,17 @@ std::vector<Override> ParseOverrides(const std::vector<std::string>& texts,
 /// Reads a plan file, YAML or JSON: a dc-plan-spec/1, which is resolved for the graph and ranks, a
 /// dc-plan/1, whose ranks must be these, or a DeepSpeed configuration, which becomes a spec
 /// (ReadDeepSpeedConfig; what that leaves out is named on stderr). Overrides change fields of a
-/// spec. `measure` is asked for a spec whose policy goes by measurements; without it, nothing is
-/// known about the machine.
+/// spec. A policy that goes by measurements knows nothing about the machine.
 Plan LoadPlan(const std::string& path,
               const std::vector<Override>& overrides,
               const Graph& graph,
-              int ranks,
-              const std::function<PolicyInputs()>& measure = {});
+              int ranks);
+
+/// The same for a workload on a machine that is known: policies go by what they would measure
+/// there.
+Plan LoadPlan(const std::string& path,
+              const std::vector<Override>& overrides,
+              const PredictionInputs& inputs,
+              int ranks);
 
 }  // namespace dcsim

@@ -2,7 +2,6 @@
 
 #include "model/base/error.h"
 #include "model/passes/verify.h"
-#include "sim/analysis/policy_measurements.h"
 
 namespace dcsim {
 namespace {
@@ -52,8 +51,7 @@ LoadedStep LoadStep(const StepOptions& options) {
   std::optional<Profile> profile = FindProfile(workload, cluster.gpu.name);
   const PredictionInputs inputs{workload.graph, profile ? &*profile : nullptr, cluster};
   const int ranks = RanksFor(options.gpus, cluster);
-  Plan plan = LoadPlan(options.plan, overrides, workload.graph, ranks,
-                       [&] { return MeasureForPolicy(inputs, ranks); });
+  Plan plan = LoadPlan(options.plan, overrides, inputs, ranks);
   Schedule schedule = LowerFor(plan, inputs);
   RequireCorrect(schedule, workload.graph);
   return {std::move(workload), std::move(cluster), std::move(profile), std::move(plan),

@@ -5,7 +5,6 @@
 #include "model/base/error.h"
 #include "model/passes/lower.h"
 #include "model/passes/verify.h"
-#include "sim/analysis/policy_measurements.h"
 #include "tools/common/file.h"
 #include "tools/views/timeline_trace.h"
 
@@ -41,21 +40,21 @@ std::vector<ExecutionCase> LowerCases(const Workload& workload, const PlansToRun
   const Graph& graph = workload.graph;
   std::optional<Cluster> cluster;
   std::optional<Profile> profile;
-  std::function<PolicyInputs()> measure;
   if (!what.cluster.empty()) {
     cluster = LoadCluster(what.cluster);
     profile = FindProfile(workload, cluster->gpu.name);
-    measure = [&] {
-      return MeasureForPolicy({graph, profile ? &*profile : nullptr, *cluster}, what.gpus);
-    };
   }
-  std::vector<Override> overrides;
-  for (const std::string& text : what.overrides) {
-    overrides.push_back(ParseOverride(text));
-  }
+  const auto load = [&](const std::string& file) {
+    const auto overrides = ParseOverrides(what.overrides, "--set");
+    if (!cluster) {
+      return LoadPlan(file, overrides, graph, what.gpus);
+    }
+    const PredictionInputs inputs{graph, profile ? &*profile : nullptr, *cluster};
+    return LoadPlan(file, overrides, inputs, what.gpus);
+  };
   std::vector<ExecutionCase> cases;
   for (const std::string& file : what.plans) {
-    Plan plan = LoadPlan(file, overrides, graph, what.gpus, measure);
+    Plan plan = load(file);
     Schedule schedule = Lower(plan, graph, nullptr, {});
     RequireCorrect(schedule, graph);
     cases.push_back({file, std::move(plan), std::move(schedule)});

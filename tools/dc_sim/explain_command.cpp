@@ -7,7 +7,6 @@
 #include "model/ir/task_label.h"
 #include "model/passes/verify.h"
 #include "sim/analysis/critical_path.h"
-#include "sim/analysis/policy_measurements.h"
 #include "sim/analysis/what_if.h"
 #include "sim/search/evaluator.h"
 #include "sim/search/persistence.h"
@@ -132,8 +131,7 @@ void AddChoice(const ExplainOptions& options, const LoadedStep& step, Explanatio
   std::vector<Schedule> schedules = {step.schedule};
   std::vector<std::vector<WorkCost>> costs;
   for (const std::string& path : options.against) {
-    const Plan plan = LoadPlan(path, {}, step.workload.graph, step.plan.ranks,
-                               [&] { return MeasureForPolicy(step.inputs(), step.plan.ranks); });
+    const Plan plan = LoadPlan(path, {}, step.inputs(), step.plan.ranks);
     schedules.push_back(LowerFor(plan, step.inputs()));
     RequireCorrect(schedules.back(), step.workload.graph);
     explanation.rivals.push_back(path.substr(path.rfind('/') + 1));

@@ -9,7 +9,6 @@
 #include "model/passes/resolve.h"
 #include "model/passes/verify.h"
 #include "sim/analysis/exposure.h"
-#include "sim/analysis/policy_measurements.h"
 #include "tools/common/file.h"
 #include "tools/common/interrupt.h"
 #include "tools/common/load.h"
@@ -71,7 +70,7 @@ Plan LoadBaseline(const std::string& path,
                   const PredictionInputs& inputs,
                   int ranks) {
   if (!path.empty()) {
-    return LoadPlan(path, {}, inputs.graph, ranks, [&] { return MeasureForPolicy(inputs, ranks); });
+    return LoadPlan(path, {}, inputs, ranks);
   }
   PlanSpec spec;
   spec.options.gradient_accumulation_steps = space.options.front().gradient_accumulation_steps;
