@@ -169,7 +169,7 @@ std::vector<Candidate> Starts(const SearchCommandOptions& options,
   const ScheduleOptions& base = loaded.baseline.options;
   std::vector<Plan> plans = {loaded.baseline};
   for (const std::string& path : options.starts) {
-    plans.push_back(LoadPlan(path, {}, loaded.workload.graph, problem.ranks));
+    plans.push_back(LoadPlan(path, {}, loaded.inputs(), problem.ranks));
     const ScheduleOptions& own = plans.back().options;
     if (own.gradient_accumulation_steps != base.gradient_accumulation_steps ||
         own.gradient_clipping != base.gradient_clipping) {
