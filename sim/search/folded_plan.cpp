@@ -76,7 +76,7 @@ class Layout {
          ++next_reduce_) {
       const FoldedTask& task = program_.reduce[next_reduce_];
       PlannedTask planned = Planned(task);
-      if (task.collective && task.shares_communicator) {
+      if (task.shares_communicator) {
         planned.needs[At(Counter::kGather)] = launches_end_;
         reductions_end_ = static_cast<std::uint32_t>(plan_.reduce.size() + 1);
       }
@@ -96,6 +96,9 @@ class Layout {
     PlannedTask planned{task.issue + shift_, task.device, task.key, task.needs, task.use};
     if (task.needs_compute) {
       planned.needs[At(Counter::kWait)] = static_cast<std::uint32_t>(plan_.waits.size());
+    }
+    if (task.needs_gathers) {
+      planned.needs[At(Counter::kGather)] = launches_end_;
     }
     return planned;
   }
@@ -127,7 +130,8 @@ class Layout {
     task.issue = anchor.host + shift_;
     task.device = TimeOf(params);
     task.key = anchor.key | within_++;
-    task.use = DeviceUse::kCollective;
+    task.use =
+        program_.gather_engine == Engine::kNccl ? DeviceUse::kCollective : DeviceUse::kCopyEngine;
     // The first gathers of a step stand before all of its compute, and wait for none of it.
     const bool first = anchor.compute == program_.first_step[At(Counter::kCompute)];
     if (!first || !plan_.waits.empty()) {
@@ -145,9 +149,14 @@ class Layout {
     }
   }
 
+  /// An NCCL group runs as one kernel; copies follow each other.
   std::int64_t TimeOf(std::span<const ParamId> params) const {
-    if (params.size() == 1) {
-      return program_.gather_time[params.front().index()];
+    if (params.size() == 1 || program_.gather_engine == Engine::kCopyEngine) {
+      std::int64_t sum = 0;
+      for (const ParamId id : params) {
+        sum += program_.gather_time[id.index()];
+      }
+      return sum;
     }
     const Graph& graph = problem_.inputs.graph;
     std::int64_t elements = 0;

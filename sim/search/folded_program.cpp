@@ -270,24 +270,30 @@ class Folder {
     task.use = CostOf(i).use;
     task.key = KeyOf(key_task_, kTaskItself);
     for (const TaskId waited : schedule_.waits(id)) {
-      const bool compute =
-          schedule_.task(waited).stream == static_cast<std::uint8_t>(StreamRole::kCompute);
-      if (!compute) {
-        AddNeed(waited, task.needs);
-        continue;
-      }
-      // All of compute that has been issued, gathers' waits included; AddNeed cannot count those.
-      covered_ = covered_ && waited == LastBefore(StreamRole::kCompute, i);
-      task.needs_compute = true;
-      task.needs[Index(Counter::kCompute)] = static_cast<std::uint32_t>(program_.compute.size());
+      AddNeedOf(i, waited, task);
     }
     task.waits = !schedule_.waits(id).empty();
     if (const Collective* collective = schedule_.FindCollective(id)) {
-      task.collective = true;
-      task.shares_communicator = collective->communicator == 0;
+      task.shares_communicator = !CopiesParams() && collective->communicator == 0;
       covered_ = covered_ && stream == static_cast<std::uint8_t>(StreamRole::kReduce);
     }
     ListOf(stream).push_back(task);
+  }
+
+  /// What task `i` of a stream waits for. All of compute that has been issued, gathers' waits
+  /// included, and all gathers differ from plan to plan: AddNeed cannot count those.
+  void AddNeedOf(std::size_t i, TaskId waited, FoldedTask& task) {
+    const std::uint8_t stream = schedule_.task(waited).stream;
+    if (stream == static_cast<std::uint8_t>(StreamRole::kCompute)) {
+      covered_ = covered_ && waited == LastBefore(StreamRole::kCompute, i);
+      task.needs_compute = true;
+      task.needs[Index(Counter::kCompute)] = static_cast<std::uint32_t>(program_.compute.size());
+    } else if (schedule_.task(waited).kind == TaskKind::kAllGather) {
+      covered_ = covered_ && waited == LastBefore(StreamRole::kGather, i);
+      task.needs_gathers = true;
+    } else {
+      AddNeed(waited, task.needs);
+    }
   }
 
   void AddUses() {
@@ -310,23 +316,29 @@ class Folder {
   void AddPrices() {
     const Cluster& cluster = problem_.inputs.cluster;
     const Graph& graph = problem_.inputs.graph;
+    program_.gather_engine = schedule_.options().gather_engine;
     for (std::size_t i = 0; i < graph.params.size(); ++i) {
       const std::int64_t elements = GatheredElements(graph.numel(ParamId(i)), problem_.ranks);
       const Bytes payload(elements * ElementBytes(graph.dtype(ParamId(i))));
       program_.gather_time.push_back(CollectiveTime(cluster, CollectiveKind::kAllGather,
-                                                    Engine::kNccl, payload, problem_.ranks)
+                                                    program_.gather_engine, payload, problem_.ranks)
                                          .time.ns());
     }
     constexpr std::int64_t kEventsOfACall = 3;
-    program_.gather_call = cluster.host.collective.ns() + kEventsOfACall * cluster.host.event.ns();
+    const Duration call =
+        CopiesParams() ? cluster.host.copy * problem_.ranks : cluster.host.collective;
+    program_.gather_call = call.ns() + kEventsOfACall * cluster.host.event.ns();
     program_.wait_host = cluster.host.event.ns();
     const SimulationOptions options = OptionsFor(schedule_, cluster);
     program_.synchronize = options.synchronize.ns();
     program_.collective_gap = options.collective_gap.ns();
     program_.queued_gap = options.queued_gap.ns();
     program_.contention = options.contention;
-    program_.one_communicator = schedule_.options().communicators == 1;
+    program_.one_communicator = !CopiesParams() && schedule_.options().communicators == 1;
   }
+
+  /// Gathers are copies from the other ranks' memory, and queue in no communicator.
+  bool CopiesParams() const { return schedule_.options().gather_engine == Engine::kCopyEngine; }
 
   const SearchProblem& problem_;
   const Schedule& schedule_;
@@ -380,7 +392,7 @@ std::optional<FoldedProgram> FindFoldedProgram(const SearchProblem& problem,
                                                const ScheduleOptions& options,
                                                std::uint32_t order) {
   if (options.stage != 3 || options.release != ReleaseMode::kEventOrdered ||
-      options.gather_engine != Engine::kNccl || options.synchronize != DeviceSynchronization()) {
+      options.synchronize != DeviceSynchronization()) {
     return std::nullopt;
   }
   const Schedule schedule =

@@ -32,8 +32,8 @@ struct FoldedTask {
   DeviceUse use = DeviceUse::kStreaming;
   bool waits = false;                // `needs` is not all zero, or plans add to it
   bool needs_compute = false;        // all compute tasks issued before it
-  bool collective = false;           // takes its turn in a communicator
-  bool shares_communicator = false;  // with the gathers
+  bool needs_gathers = false;        // all gathers issued before it
+  bool shares_communicator = false;  // takes its turn between the gathers
 };
 
 /// The host waits.
@@ -83,6 +83,7 @@ struct FoldedProgram {
   std::int64_t host = 0;                     // of everything
 
   // Prices.
+  Engine gather_engine = Engine::kNccl;
   std::vector<std::int64_t> gather_time;  // by param, launched alone
   std::int64_t gather_call = 0;           // host time of one call of a launch, its events included
   std::int64_t wait_host = 0;
@@ -90,7 +91,7 @@ struct FoldedProgram {
   std::int64_t collective_gap = 0;
   std::int64_t queued_gap = 0;
   Contention contention;
-  bool one_communicator = true;
+  bool one_communicator = true;  // of gathers and reductions
 };
 
 /// Folds what plans with these options and this order have in common, or nothing when the step has

@@ -136,7 +136,7 @@ std::vector<KeepItem> FindKeepItems(const SearchProblem& problem, const Schedule
       continue;
     }
     const Estimate one = CollectiveTime(problem.inputs.cluster, CollectiveKind::kAllGather,
-                                        Engine::kNccl, bytes[i], problem.ranks);
+                                        options.gather_engine, bytes[i], problem.ranks);
     items.push_back({ParamId(i), bytes[i], one.time * (gathers[i] - 1)});
   }
   return items;

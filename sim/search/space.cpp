@@ -61,6 +61,10 @@ void Normalise(ScheduleOptions& options) {
   }
   if (options.stage != 3) {
     options.release = ReleaseMode::kEventOrdered;
+    options.gather_engine = Engine::kNccl;
+  }
+  if (options.gather_engine == Engine::kCopyEngine) {
+    options.communicators = 1;  // copies queue in none
   }
 }
 
@@ -223,6 +227,22 @@ void TakeTraining(const ScheduleOptions& baseline, SearchSpace& space) {
   }
 }
 
+bool LeaveOutUnmeasuredCopies(const Cluster& cluster, int ranks, SearchSpace& space) {
+  const auto& tables = cluster.collectives;
+  const bool measured =
+      std::any_of(tables.begin(), tables.end(), [ranks](const CollectiveTable& table) {
+        return table.kind == CollectiveKind::kAllGather && table.engine == Engine::kCopyEngine &&
+               table.ranks == ranks;
+      });
+  const auto copies = [](const ScheduleOptions& options) {
+    return options.gather_engine == Engine::kCopyEngine;
+  };
+  const bool has_others = std::any_of(
+      space.options.begin(), space.options.end(),
+      [&](const ScheduleOptions& options) { return options.stage == 3 && !copies(options); });
+  return !measured && has_others && std::erase_if(space.options, copies) > 0;
+}
+
 Json DefaultSearchSpace() {
   return {
       {"format", kFormat},
@@ -233,7 +253,8 @@ Json DefaultSearchSpace() {
         {"double_buffer", {true, false}},
         {"reduce_collective", {"all_reduce", "reduce_scatter"}},
         {"flush_collectives", {"per_parameter", "one_per_bucket"}},
-        {"communicators", {1, 2}}}},
+        {"communicators", {1, 2}},
+        {"gather_engine", {"nccl", "copy_engine"}}}},
       {"gathers",
        {{"most_ahead", 64},
         {"most_in_launch", 16},

@@ -17,12 +17,13 @@ namespace {
 
 /// A committed workload under ZeRO-3 on 8 H200s, and schedules that a search of it meets.
 struct Fixture {
-  explicit Fixture(const std::string& name)
+  Fixture(const std::string& name, Engine gathers)
       : workload(LoadWorkload(DCSIM_SOURCE_DIR "/traces/" + name)),
         cluster(LoadCluster(DCSIM_SOURCE_DIR "/configs/clusters/h200-8.yaml")),
         profile(FindProfile(workload, cluster.gpu.name)),
         problem(MakeProblem({workload.graph, profile ? &*profile : nullptr, cluster}, 8)) {
     space.options = {ScheduleOptions()};
+    space.options.front().gather_engine = gathers;
     const Moves moves(problem, space);
     Random random(1);
     Candidate candidate = moves.Uniform(space.options.front(), 8, 1, {});
@@ -41,7 +42,13 @@ struct Fixture {
 };
 
 const Fixture& Qwen() {
-  static const Fixture fixture("qwen3-8b");
+  static const Fixture fixture("qwen3-8b", Engine::kNccl);
+  return fixture;
+}
+
+/// The same with gathers by copy engines, priced by the ring: this cluster has no table of them.
+const Fixture& QwenCopies() {
+  static const Fixture fixture("qwen3-8b", Engine::kCopyEngine);
   return fixture;
 }
 
@@ -50,8 +57,7 @@ const Candidate& Nth(const Fixture& fixture, std::size_t i) {
 }
 
 /// Everything that a score takes, hashing and memory of scores included; range: threads.
-void Evaluate(benchmark::State& state) {
-  const Fixture& fixture = Qwen();
+void EvaluateAll(benchmark::State& state, const Fixture& fixture) {
   std::int64_t schedules = 0;
   for (auto _ : state) {
     Evaluator evaluator(fixture.problem, {static_cast<unsigned>(state.range(0)), std::nullopt});
@@ -61,16 +67,34 @@ void Evaluate(benchmark::State& state) {
   state.counters["schedules/s"] =
       benchmark::Counter(static_cast<double>(schedules), benchmark::Counter::kIsRate);
 }
+
+void Evaluate(benchmark::State& state) {
+  EvaluateAll(state, Qwen());
+}
 BENCHMARK(Evaluate)->Arg(1)->Arg(2)->Unit(benchmark::kMillisecond)->UseRealTime();
 
-void Plainly(benchmark::State& state) {
+void EvaluateCopies(benchmark::State& state) {
+  EvaluateAll(state, QwenCopies());
+}
+BENCHMARK(EvaluateCopies)->Arg(1)->Arg(2)->Unit(benchmark::kMillisecond)->UseRealTime();
+
+void EvaluateAllPlainly(benchmark::State& state, const Fixture& fixture) {
   std::size_t i = 0;
   for (auto _ : state) {
     benchmark::DoNotOptimize(
-        EvaluatePlainly(Qwen().problem, Nth(Qwen(), i++), TensorMemory(Qwen().problem)));
+        EvaluatePlainly(fixture.problem, Nth(fixture, i++), TensorMemory(fixture.problem)));
   }
 }
+
+void Plainly(benchmark::State& state) {
+  EvaluateAllPlainly(state, Qwen());
+}
 BENCHMARK(Plainly)->Unit(benchmark::kMicrosecond);
+
+void PlainlyCopies(benchmark::State& state) {
+  EvaluateAllPlainly(state, QwenCopies());
+}
+BENCHMARK(PlainlyCopies)->Unit(benchmark::kMicrosecond);
 
 // The parts of the plain way.
 void PlainLower(benchmark::State& state) {

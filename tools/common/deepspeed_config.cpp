@@ -225,6 +225,11 @@ std::vector<std::string> MissingOf(const Plan& plan, const Graph& graph) {
   if (options.communicators == 2) {
     missing.push_back("two communicators: DeepCompile has one");
   }
+  if (options.gather_engine == Engine::kCopyEngine) {
+    missing.push_back(
+        "gathers by copy engines between two barriers a step: DeepCompile's symmetric_memory has "
+        "two a gather");
+  }
   if (options.release == ReleaseMode::kEventOrdered && options.stage == 3) {
     missing.push_back("release by event order: DeepCompile uses record_stream");
   }

@@ -93,6 +93,11 @@ LoadedSearch Load(const SearchCommandOptions& options) {
   const PredictionInputs inputs{workload.graph, profile ? &*profile : nullptr, cluster};
   Plan baseline = LoadBaseline(options.baseline, space, inputs, ranks);
   TakeTraining(baseline.options, space);
+  if (LeaveOutUnmeasuredCopies(cluster, ranks, space)) {
+    std::cerr << "search: gathers by copy engines are left out: " << options.cluster
+              << " has no copy_engine table for " << ranks
+              << " ranks (dc-run calibrate measures one)\n";
+  }
   return {std::move(workload), std::move(cluster), std::move(profile), std::move(space),
           std::move(baseline)};
 }

@@ -152,6 +152,7 @@ std::string DescribePlan(const Plan& plan, const Graph& graph) {
     text += options.flush_collectives == FlushCollectives::kOnePerBucket ? ", one a bucket" : "";
   }
   text += options.communicators == 2 ? ", 2 communicators" : "";
+  text += options.gather_engine == Engine::kCopyEngine ? ", copy engines" : "";
   return options.stage == 3 ? text + DescribeGathers(plan, graph) : text;
 }
 

@@ -25,10 +25,16 @@ std::string Describe(const Score& score) {
          std::to_string(score.peak_reserved.count()) + " B reserved";
 }
 
-/// Both scores of random plans whose ZeRO stage is made 3. Returns how many were folded.
-std::uint64_t CompareRandomPlans(bool contended) {
+/// How many schedules were folded, by the engine of their gathers.
+struct FoldedCounts {
+  std::uint64_t nccl = 0;
+  std::uint64_t copy_engine = 0;
+};
+
+/// Both scores of random plans of ZeRO-3.
+FoldedCounts CompareRandomPlans(bool contended) {
   constexpr std::uint64_t kSeeds = 1500;
-  std::uint64_t folded = 0;
+  FoldedCounts folded;
   for (std::uint64_t seed = 0; seed < kSeeds && !testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const RandomStep step = MakeRandomStep(seed);
@@ -45,17 +51,22 @@ std::uint64_t CompareRandomPlans(bool contended) {
     const Score found = evaluator.Evaluate(candidate);
     const Score expected = EvaluatePlainly(problem, candidate, evaluator.memory_limit());
     EXPECT_EQ(found, expected) << Describe(found) << ", expected " << Describe(expected);
-    folded += evaluator.folded();
+    const bool nccl = candidate.options.gather_engine == Engine::kNccl;
+    (nccl ? folded.nccl : folded.copy_engine) += evaluator.folded();
   }
   return folded;
 }
 
 TEST(FoldedTest, RandomPlansScoreAsSimulated) {
-  EXPECT_GT(CompareRandomPlans(/*contended=*/false), 60U);
+  const FoldedCounts folded = CompareRandomPlans(/*contended=*/false);
+  EXPECT_GT(folded.nccl, 60U);
+  EXPECT_GT(folded.copy_engine, 20U);
 }
 
 TEST(FoldedTest, RandomPlansScoreAsSimulatedUnderContention) {
-  EXPECT_GT(CompareRandomPlans(/*contended=*/true), 60U);
+  const FoldedCounts folded = CompareRandomPlans(/*contended=*/true);
+  EXPECT_GT(folded.nccl, 60U);
+  EXPECT_GT(folded.copy_engine, 20U);
 }
 
 struct WorkloadRow {
@@ -119,6 +130,16 @@ TEST_P(FoldedWorkloadTest, PlansScoreAsSimulated) {
                    {"reduce_bucket", {"50e6 elements", "500e6 elements"}},
                    {"double_buffer", {true, false}},
                    {"communicators", {1, 2}}});
+}
+
+TEST_P(FoldedWorkloadTest, PlansWithCopyEnginesScoreAsSimulated) {
+  CompareWorkload(GetParam().folder, "h200-4",
+                  {{"stage", 3},
+                   {"gather_engine", "copy_engine"},
+                   {"gradient_accumulation_steps", 2},
+                   {"gradient_clipping", 1.0},
+                   {"reduce_bucket", {"50e6 elements", "500e6 elements"}},
+                   {"double_buffer", {true, false}}});
 }
 
 TEST_P(FoldedWorkloadTest, PlansOfSeveralMicroStepsScoreAsSimulated) {

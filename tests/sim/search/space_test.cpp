@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/sim/search/search_kit.h"
+#include "tests/sim/test_cluster.h"
 #include "tests/support/error_text.h"
 #include "tools/common/load.h"
 
@@ -29,6 +30,45 @@ TEST(SearchSpaceTest, LeavesOutWhatDoesNotGoTogether) {
                                   {"reduce_collective", {"all_reduce", "reduce_scatter"}},
                                   {"flush_collectives", {"per_parameter", "one_per_bucket"}}});
   EXPECT_EQ(space.options.size(), 3U + 3U + 1U);
+}
+
+// Copies queue in no communicator, and stages 1 and 2 gather nothing: ZeRO-3 with NCCL on 1 or 2
+// communicators and with copies once; ZeRO-1 on 1 or 2.
+TEST(SearchSpaceTest, CopyEnginesAreForStage3AndOneCommunicator) {
+  const SearchSpace space = Read(
+      {{"stage", {1, 3}}, {"communicators", {1, 2}}, {"gather_engine", {"nccl", "copy_engine"}}});
+  ASSERT_EQ(space.options.size(), 2U + 2U + 1U);
+  for (const ScheduleOptions& options : space.options) {
+    const bool copies = options.gather_engine == Engine::kCopyEngine;
+    EXPECT_FALSE(copies && (options.stage != 3 || options.communicators != 1));
+  }
+}
+
+/// HandCluster with a table of gathers by copy engines for this number of ranks.
+Cluster WithCopyTable(int ranks) {
+  Cluster cluster = HandCluster();
+  cluster.collectives.push_back({CollectiveKind::kAllGather,
+                                 Engine::kCopyEngine,
+                                 ranks,
+                                 {{Bytes::MiB(1), Duration::FromUs(40)}}});
+  return cluster;
+}
+
+TEST(SearchSpaceTest, CopyEnginesWithoutATableAreLeftOut) {
+  SearchSpace space = Read({{"stage", {2, 3}}, {"gather_engine", {"nccl", "copy_engine"}}});
+  const auto all = space.options;
+  EXPECT_FALSE(LeaveOutUnmeasuredCopies(WithCopyTable(4), 4, space));
+  EXPECT_EQ(space.options, all);
+  EXPECT_TRUE(LeaveOutUnmeasuredCopies(WithCopyTable(4), 8, space));
+  ASSERT_EQ(space.options.size(), 2U);
+  EXPECT_EQ(space.options[1].stage, 3);
+  EXPECT_EQ(space.options[1].gather_engine, Engine::kNccl);
+}
+
+TEST(SearchSpaceTest, CopyEnginesAskedForAloneStay) {
+  SearchSpace space = Read({{"stage", {2, 3}}, {"gather_engine", "copy_engine"}});
+  EXPECT_FALSE(LeaveOutUnmeasuredCopies(HandCluster(), 8, space));
+  EXPECT_EQ(space.options.size(), 2U);
 }
 
 TEST(SearchSpaceTest, NamesEveryFault) {
