@@ -23,6 +23,8 @@ struct DeviceGaps {
   std::optional<Duration> kernel;  // between neighbouring kernels of a stream; else the profile's
   Duration collective;             // from the end of what a collective waits for until it has
                                    // started on the last rank, skew between ranks included
+  std::optional<Duration> queued;  // before a collective that follows a task of its stream at
+                                   // once; else `kernel`
 };
 
 /// One kind of GPU: data-sheet figures, and how much of them kernels reach. The roofline of ops
@@ -92,6 +94,7 @@ struct Cluster {
   int nodes = 1;
   int gpus_per_node = 1;
   GpuSpec gpu;
+  double slowest_gpu = 1;  // op times of the slowest GPU of the job over those of the profiled one
   HostCosts host;
   std::vector<PatternRate> memory_patterns;  // those that were measured
   std::vector<CollectiveTable> collectives;

@@ -76,6 +76,10 @@ void ReadGaps(ObjectReader& object, GpuSpec& gpu) {
     gpu.gaps.kernel = kernel;
   }
   fields.Optional("collective", ReadDuration, gpu.gaps.collective);
+  Duration queued;
+  if (fields.Optional("queued", ReadDuration, queued)) {
+    gpu.gaps.queued = queued;
+  }
   std::string source;
   fields.Required("source", ReadString, source);
   fields.RejectUnknown();
@@ -103,6 +107,24 @@ void ReadContentionRow(const Json& value,
   fields.RejectUnknown();
 }
 
+void ReadRanksApart(ObjectReader& object, Contention& contention) {
+  const Json* value = object.Find("ranks_apart");
+  if (value == nullptr) {
+    return;
+  }
+  const Path path = object.At("ranks_apart");
+  ObjectReader fields(*value, path, object.faults());
+  fields.Required("together", ReadDuration, contention.rank_skew);
+  fields.Required("most", ReadDuration, contention.rank_drift);
+  double rate = 0;
+  if (fields.Required("rate", ReadNumber, rate) && !(rate >= 0 && rate <= 1)) {
+    object.faults().Add(fields.At("rate"), "expected a share of the time that passes, 0 to 1");
+    return;
+  }
+  contention.drift_permille = static_cast<int>(std::lround(rate * Contention::kAlone));
+  fields.RejectUnknown();
+}
+
 void ReadContention(ObjectReader& object, GpuSpec& gpu) {
   const Json* table = object.Find("contention");
   if (table == nullptr) {
@@ -116,10 +138,17 @@ void ReadContention(ObjectReader& object, GpuSpec& gpu) {
       ReadContentionRow(*row, fields.At(name), object.faults(), gpu.contention.permille[work]);
     }
   }
+  Contention& contention = gpu.contention;
+  if (fields.Find("collective_multiprocessors") != nullptr) {
+    ReadCount(fields, "collective_multiprocessors", contention.collective_multiprocessors);
+  }
+  fields.Optional("streaming_kernel", ReadDuration, contention.streaming_kernel);
+  fields.Optional("collective_start", ReadDuration, contention.collective_start);
+  ReadRanksApart(fields, contention);
   std::string source;
   fields.Required("source", ReadString, source);
   fields.RejectUnknown();
-  gpu.contention.measured = true;
+  contention.measured = true;
 }
 
 GpuSpec ReadGpu(const Json& value, const Path& path, Faults& faults) {
@@ -243,6 +272,20 @@ void ReadPatterns(ObjectReader& object, Cluster& cluster) {
   fields.RejectUnknown();
 }
 
+void ReadSlowestGpu(ObjectReader& object, Cluster& cluster) {
+  constexpr double kLeast = 0.5;
+  constexpr double kMost = 10;
+  double ratio = 1;
+  if (!object.Optional("slowest_gpu", ReadNumber, ratio)) {
+    return;
+  }
+  if (!(ratio >= kLeast && ratio <= kMost)) {
+    object.faults().Add(object.At("slowest_gpu"), "expected a ratio of op times, 0.5 to 10");
+    return;
+  }
+  cluster.slowest_gpu = ratio;
+}
+
 }  // namespace
 
 double GpuSpec::MatmulFlops(DType dtype) const {
@@ -267,6 +310,7 @@ Cluster ReadCluster(const Json& document, const Locator& locate) {
   if (const Json* gpu = object.Require("gpu")) {
     cluster.gpu = ReadGpu(*gpu, object.At("gpu"), faults);
   }
+  ReadSlowestGpu(object, cluster);
   if (const Json* host = object.Require("host")) {
     cluster.host = ReadHostCosts(*host, object.At("host"), faults);
   }

@@ -1,22 +1,26 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
 
+#include "model/base/units.h"
+
 namespace dcsim {
 
 /// What a running task occupies of the GPU: the classes between which contention is measured.
 enum class DeviceUse : std::uint8_t {
-  kMatmul,      // persistent thread blocks on every multiprocessor
-  kAttention,   // fused attention, forward and backward
-  kStreaming,   // element-wise ops, reductions, copies: bound by memory
-  kCollective,  // NCCL kernels, which hold some multiprocessors while they wait and transfer
-  kCopyEngine,  // copies to or from peers, which take memory bandwidth and no multiprocessors
+  kMatmul,         // persistent thread blocks on every multiprocessor
+  kAttention,      // fused attention, forward and backward
+  kStreaming,      // element-wise ops and reductions of the compute stream: bound by memory
+  kSideStreaming,  // copies and divisions on the other streams, whose thread blocks go first
+  kCollective,     // NCCL kernels, which hold some multiprocessors while they wait and transfer
+  kCopyEngine,     // copies to or from peers, which take memory bandwidth and no multiprocessors
 };
-constexpr std::size_t kDeviceUses = 5;
+constexpr std::size_t kDeviceUses = 6;
 
 std::span<const std::string_view> DeviceUseNames();
 
@@ -29,12 +33,29 @@ struct Contention {
   std::array<Row, kDeviceUses> permille = Undisturbed();
   bool measured = false;  // otherwise nothing disturbs anything
 
+  /// Multiprocessors that a matrix product loses to a collective: those of its thread blocks, and
+  /// their neighbours where the product runs in clusters of two. 0: the class's rate holds for all.
+  int collective_multiprocessors = 0;
+  Duration streaming_kernel;  // that a streaming kernel beside a collective loses besides its rate
+  Duration collective_start;  // beside compute, until all thread blocks of a collective have room
+
+  /// How far apart in the step the ranks' compute is: at most, when it goes on behind a collective
+  /// that it waited for, and by how much they drift apart then, of the time that passes.
+  Duration rank_drift;
+  Duration rank_skew;
+  int drift_permille = 0;
+
   static constexpr std::array<Row, kDeviceUses> Undisturbed() {
     std::array<Row, kDeviceUses> rates{};
     for (Row& row : rates) {
       row.fill(kAlone);
     }
     return rates;
+  }
+  /// How far apart two ranks' compute is `since` they last went on together.
+  Duration RanksApart(Duration since) const {
+    constexpr std::int64_t kWhole = 1000;
+    return std::min(rank_drift, rank_skew + Duration::FromNs(since.ns() * drift_permille / kWhole));
   }
   std::int32_t Rate(DeviceUse work, DeviceUse beside) const {
     return permille[static_cast<std::size_t>(work)][static_cast<std::size_t>(beside)];

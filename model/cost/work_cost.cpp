@@ -5,6 +5,7 @@
 
 #include "model/base/error.h"
 #include "model/cost/collective_cost.h"
+#include "model/cost/multiprocessor_share.h"
 #include "model/cost/op_flops.h"
 #include "model/graph/step_facts.h"
 
@@ -67,19 +68,35 @@ DeviceUse UseOf(const Graph& graph, OpId id) {
   return DeviceUse::kStreaming;
 }
 
+/// On the GPU that all others wait for.
+Duration SlowestTime(Duration time, const Cluster& cluster) {
+  return Duration::FromNs(std::llround(static_cast<double>(time.ns()) * cluster.slowest_gpu));
+}
+
 WorkCost OpCost(const CostInputs& inputs, OpId id) {
   if (inputs.facts.is_view[id.index()]) {
-    return {Duration(), inputs.cluster.host.view, Source::kMeasured, DeviceUse::kStreaming};
+    return {.host = inputs.cluster.host.view, .source = Source::kMeasured};
   }
+  WorkCost cost;
+  cost.use = UseOf(inputs.graph, id);
   const OpProfile* measured = inputs.profile == nullptr ? nullptr : inputs.profile->FindOp(id);
   if (measured != nullptr) {
     const auto kernels = static_cast<std::int64_t>(measured->kernels.size());
     const Duration gap = inputs.cluster.gpu.gaps.kernel.value_or(inputs.profile->kernel_gap);
-    return {measured->device_time + gap * kernels, measured->host_time, Source::kMeasured,
-            UseOf(inputs.graph, id)};
+    cost.device = SlowestTime(measured->device_time, inputs.cluster) + gap * kernels;
+    cost.host = measured->host_time;
+    cost.source = Source::kMeasured;
+  } else {
+    const Duration time = RooflineTime(inputs.graph, id, inputs.cluster.gpu);
+    cost.device = SlowestTime(time, inputs.cluster);
+    cost.host = inputs.cluster.host.launch;
+    cost.source = Source::kEstimated;
   }
-  return {RooflineTime(inputs.graph, id, inputs.cluster.gpu), inputs.cluster.host.launch,
-          Source::kEstimated, UseOf(inputs.graph, id)};
+  const MultiprocessorShare share = ShareOf(inputs.graph, id, cost.use, cost.device, measured,
+                                            inputs.profile, inputs.cluster.gpu);
+  cost.room = share.room;
+  cost.beside_collective = share.beside_collective;
+  return cost;
 }
 
 /// A gather by copy engines: its calls' copies run one after the other, one copy a rank.
@@ -93,7 +110,10 @@ WorkCost CopyEngineCost(const CostInputs& inputs, const Collective& collective) 
     sum.source = std::max(sum.source, estimate.source);
   }
   const auto copies = static_cast<std::int64_t>(collective.launches()) * collective.ranks;
-  return {sum.time, inputs.cluster.host.copy * copies, sum.source, DeviceUse::kCopyEngine};
+  return {.device = sum.time,
+          .host = inputs.cluster.host.copy * copies,
+          .source = sum.source,
+          .use = DeviceUse::kCopyEngine};
 }
 
 WorkCost CollectiveCost(const CostInputs& inputs, const Collective& collective) {
@@ -103,8 +123,10 @@ WorkCost CollectiveCost(const CostInputs& inputs, const Collective& collective) 
   const Estimate estimate = CollectiveTime(inputs.cluster, collective.kind, collective.engine,
                                            collective.payload(), collective.ranks);
   const auto launches = static_cast<std::int64_t>(collective.launches());
-  return {estimate.time, inputs.cluster.host.collective * launches, estimate.source,
-          DeviceUse::kCollective};
+  return {.device = estimate.time,
+          .host = inputs.cluster.host.collective * launches,
+          .source = estimate.source,
+          .use = DeviceUse::kCollective};
 }
 
 /// Rate of memory work: measured for its pattern, or the roofline's.
@@ -123,8 +145,11 @@ WorkCost MemoryCost(const CostInputs& inputs, const Work& work) {
   const auto [rate, source] = PatternRateOf(inputs.cluster, work.pattern);
   const Duration streaming = RoundUpNs(static_cast<double>(work.moved.count()) / rate);
   const Duration shortest = inputs.cluster.gpu.shortest_kernel * work.launches;
-  return {std::max(streaming, shortest), inputs.cluster.host.launch * work.launches, source,
-          DeviceUse::kStreaming};
+  const Duration gap = inputs.cluster.gpu.gaps.kernel.value_or(Duration());
+  const std::int64_t gaps = std::max<std::int64_t>(1, work.launches) - 1;
+  return {.device = std::max(streaming, shortest) + gap * gaps,
+          .host = inputs.cluster.host.launch * work.launches,
+          .source = source};
 }
 
 WorkCost CostOf(const CostInputs& inputs, const Work& work) {
@@ -136,7 +161,7 @@ WorkCost CostOf(const CostInputs& inputs, const Work& work) {
     case Work::Kind::kMemory:
       return MemoryCost(inputs, work);
     case Work::Kind::kNone:
-      return {Duration(), Duration(), Source::kMeasured, DeviceUse::kStreaming};
+      return {.source = Source::kMeasured};
   }
   return {};
 }

@@ -12,10 +12,13 @@ namespace dcsim {
 
 /// What one Work costs: time on its stream, time of the host thread to issue it.
 struct WorkCost {
-  Duration device;
-  Duration host;
+  Duration device{};
+  Duration host{};
   Source source = Source::kEstimated;  // of the device time
   DeviceUse use = DeviceUse::kStreaming;
+  std::int32_t beside_collective = 0;  // speed beside a collective, per mille; 0: the class's
+  Duration
+      room{};  // longest time that a kernel of another stream waits beside it for multiprocessors
 };
 
 /// Costs of all works of a schedule, by WorkId.

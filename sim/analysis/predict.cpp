@@ -83,7 +83,8 @@ SimulationOptions OptionsFor(const ScheduleOptions& chosen, const Cluster& clust
   options.synchronize = cluster.host.synchronize;
   options.segment = cluster.host.segment;
   options.collective_gap = cluster.gpu.gaps.collective;
-  options.queued_gap = cluster.gpu.gaps.kernel.value_or(Duration());
+  options.queued_gap =
+      cluster.gpu.gaps.queued.value_or(cluster.gpu.gaps.kernel.value_or(Duration()));
   options.contention = cluster.gpu.contention;
   return options;
 }

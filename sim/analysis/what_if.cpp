@@ -28,6 +28,23 @@ Duration Widened(Duration time,
   return std::max(Duration::FromNs(1), time - Duration::FromNs(ns));
 }
 
+/// A speed beside others, with what is lost scaled.
+std::int32_t Changed(std::int32_t permille, double factor) {
+  const double lost = (Contention::kAlone - permille) * factor;
+  return std::clamp(Contention::kAlone - static_cast<std::int32_t>(std::lround(lost)), 1,
+                    Contention::kAlone);
+}
+
+Contention Changed(Contention contention, double factor) {
+  for (Contention::Row& row : contention.permille) {
+    for (std::int32_t& permille : row) {
+      permille = Changed(permille, factor);
+    }
+  }
+  contention.measured = contention.measured && factor > 0;
+  return contention;
+}
+
 WorkCost Changed(WorkCost cost,
                  const Work& work,
                  const Schedule& schedule,
@@ -37,6 +54,10 @@ WorkCost Changed(WorkCost cost,
   switch (work.kind) {
     case Work::Kind::kOp:
       cost.device = Scaled(cost.device, change.ops);
+      cost.room = Scaled(cost.room, change.ops);
+      if (cost.beside_collective != 0) {
+        cost.beside_collective = Changed(cost.beside_collective, change.contention);
+      }
       break;
     case Work::Kind::kMemory:
       cost.device = Scaled(cost.device, change.memory_work);
@@ -52,19 +73,6 @@ WorkCost Changed(WorkCost cost,
       break;
   }
   return cost;
-}
-
-/// Speeds beside others, with what is lost scaled.
-Contention Changed(Contention contention, double factor) {
-  for (Contention::Row& row : contention.permille) {
-    for (std::int32_t& permille : row) {
-      const double lost = (Contention::kAlone - permille) * factor;
-      permille = std::clamp(Contention::kAlone - static_cast<std::int32_t>(std::lround(lost)), 1,
-                            Contention::kAlone);
-    }
-  }
-  contention.measured = contention.measured && factor > 0;
-  return contention;
 }
 
 }  // namespace

@@ -7,13 +7,33 @@
 
 namespace dcsim {
 
+GpuSharing::Options SimulationRun::SharingOf(const StepProgram& program,
+                                             int ranks,
+                                             const SimulationOptions& options) {
+  GpuSharing::Options sharing;
+  sharing.contention = options.contention;
+  sharing.ranks = ranks;
+  sharing.collective_gap = options.collective_gap.ns();
+  sharing.queued_gap = options.queued_gap.ns();
+  if (options.contention.measured) {
+    std::vector<RankSpread::Occupied> compute;
+    const auto tasks = program.stream_tasks(static_cast<std::size_t>(StreamRole::kCompute));
+    compute.reserve(tasks.size());
+    for (const std::uint32_t task : tasks) {
+      compute.push_back({program.cost(task).device, program.cost(task).room});
+    }
+    sharing.spread = RankSpread(compute, options.contention.rank_drift);
+  }
+  return sharing;
+}
+
 /// The actor with the earliest event; of several at one time the first, so the host comes last.
 std::size_t SimulationRun::NextActor() const {
   std::size_t actor = 0;
-  for (std::size_t i = 1; i <= kHost; ++i) {
-    actor = next_event_[i] < next_event_[actor] ? i : actor;
+  for (std::size_t s = 1; s < kStreamCount; ++s) {
+    actor = gpu_.event(s) < gpu_.event(actor) ? s : actor;
   }
-  return actor;
+  return host_event_ < gpu_.event(actor) ? kHost : actor;
 }
 
 /// Steps that the host has issued and every stream has run have ended.
@@ -36,7 +56,7 @@ void SimulationRun::Stopped(Outcome outcome, TaskId task, std::uint32_t step) {
   result_.outcome = outcome;
   result_.stop = Stop{task, step, outcome == Outcome::kOutOfMemory ? memory_.refused() : Bytes(0)};
   host_.phase = HostPhase::kDone;
-  next_event_.fill(kNever);
+  stopped_ = true;
 }
 
 /// Nothing can happen any more: the first task that waits, in issue order, is to blame.
@@ -55,21 +75,18 @@ void SimulationRun::Loop() {
   BeginTask();
   while (true) {
     const std::size_t actor = NextActor();
-    if (next_event_[actor] == kNever) {
+    const std::int64_t event = actor == kHost ? host_event_ : gpu_.event(actor);
+    if (event == kNever || stopped_) {
       break;
     }
-    now_ = next_event_[actor];
+    now_ = event;
     if (actor == kHost) {
       StepHost();
-    } else if (streams_[actor].arriving) {
-      Arrive(actor);
-    } else {
+    } else if (gpu_.Advance(actor, now_)) {
       End(actor);
     }
     SettleStreams();
-    if (disturbed_ && options_.contention.measured) {
-      UpdateRates();
-    }
+    gpu_.Settle(now_);
     if (host_.phase != HostPhase::kIssuing) {
       WakeHost();
     }

@@ -32,7 +32,7 @@ void SimulationRun::BeginTask() {
   }
   if (host_.step == steps_) {
     host_.phase = HostPhase::kDone;
-    next_event_[kHost] = kNever;
+    host_event_ = kNever;
     return;
   }
   host_.started = now_;
@@ -44,7 +44,7 @@ void SimulationRun::BeginTask() {
   if (on_host && !HostWaitsOver()) {
     host_.phase = HostPhase::kWaiting;
     host_.waited = true;
-    next_event_[kHost] = kNever;
+    host_event_ = kNever;
     return;
   }
   StartTask();
@@ -67,14 +67,14 @@ void SimulationRun::AfterMemory(StepMemory::Status status) {
   if (status == StepMemory::Status::kNeedsSynchronize) [[unlikely]] {
     host_.phase = HostPhase::kSynchronizing;
     host_.waited = true;
-    next_event_[kHost] = AllStreamsIdle() ? now_ : kNever;
+    host_event_ = AllStreamsIdle() ? now_ : kNever;
     return;
   }
   host_.phase = HostPhase::kIssuing;
   if (program_.entry(host_.task).moves_memory && !observers_.empty()) {
     ReportMemory(TaskId(host_.task));
   }
-  next_event_[kHost] = now_ + BusyTime().ns();
+  host_event_ = now_ + BusyTime().ns();
 }
 
 /// What the task costs the host from now on: the call, the return from a wait, and the allocator's
@@ -127,8 +127,8 @@ void SimulationRun::IssueTask() {
 void SimulationRun::WakeHost() {
   const bool over = (host_.phase == HostPhase::kWaiting && HostWaitsOver()) ||
                     (host_.phase == HostPhase::kSynchronizing && AllStreamsIdle());
-  if (over && next_event_[kHost] == kNever) {
-    next_event_[kHost] = now_;
+  if (over && host_event_ == kNever) {
+    host_event_ = now_;
   }
 }
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "sim/engine/shared_work.h"
+#include "sim/engine/gpu_sharing.h"
 #include "sim/engine/simulate.h"
 #include "sim/engine/step_memory.h"
 #include "sim/engine/step_program.h"
@@ -15,15 +15,11 @@ namespace dcsim {
 struct StreamState {
   std::uint32_t next = 0;  // position, within the step, of the task that runs or runs next
   std::uint32_t step = 0;  // of that task
-  bool running = false;
   StallReason blocked_by = StallReason::kNone;  // why the next task, issued already, cannot start
   StreamWait blocked_on;                        // of kEvent: what it waits for
   TaskId last;                                  // that ended on it
   std::int64_t free_since = 0;
   std::int64_t started = 0;                // of the running task
-  SharedWork work;                         // of the running task, once it has arrived
-  bool arriving = false;                   // a collective that has not reached the GPU yet
-  bool held = false;                       // a running collective that waits for multiprocessors
   StallReason stall = StallReason::kNone;  // of the running task
   TaskId blocker;
 };
@@ -66,14 +62,17 @@ class SimulationRun {
         options_(options),
         observers_(observers),
         memory_(schedule, options.allocator),
-        steps_(options.warmup_steps + options.measured_steps) {
-    next_event_.fill(kNever);
-  }
+        sharing_(SharingOf(program_, schedule.ranks(), options)),
+        gpu_(sharing_),
+        steps_(options.warmup_steps + options.measured_steps) {}
 
   Simulation Run();
 
  private:
-  static constexpr std::int64_t kNever = SharedWork::kNever;
+  static GpuSharing::Options SharingOf(const StepProgram& program,
+                                       int ranks,
+                                       const SimulationOptions& options);
+  static constexpr std::int64_t kNever = GpuSharing::kNever;
   static constexpr std::size_t kHost = kStreamCount;
 
   void Loop();
@@ -102,14 +101,6 @@ class SimulationRun {
   void Start(std::size_t stream, std::uint32_t task);
   void SetStall(StreamState& state, std::uint32_t task);
   void End(std::size_t stream);
-  DeviceUse UseOf(const StreamState& state, std::size_t stream) const;
-  void Arrive(std::size_t stream);
-  bool FindsNoRoom() const;
-  bool Disturbs(std::size_t stream) const {
-    return streams_[stream].running && !streams_[stream].arriving && !streams_[stream].held;
-  }
-  std::int32_t RateOf(std::size_t stream) const;
-  void UpdateRates();
   void WakeStreams(std::size_t stream, bool collective);
   void SettleStreams();
   bool Passed(const StreamWait& wait, std::uint32_t step) const {
@@ -130,16 +121,18 @@ class SimulationRun {
   const SimulationOptions& options_;
   std::span<Observer* const> observers_;
   StepMemory memory_;
+  GpuSharing::Options sharing_;
+  GpuSharing gpu_;
   std::uint32_t steps_;
 
   std::int64_t now_ = 0;
-  std::array<std::int64_t, kStreamCount + 1> next_event_{};  // by actor
+  std::int64_t host_event_ = kNever;
   std::array<StreamState, kStreamCount> streams_;
   StreamProgress progress_;
   std::array<CommunicatorState, StepProgram::kMaxCommunicators> communicators_;
   HostState host_;
   std::uint32_t to_settle_ = 0;  // bit s: stream s may be able to start its next task
-  bool disturbed_ = false;       // a task has started or ended since rates were last looked at
+  bool stopped_ = false;         // out of memory, or a deadlock
   Simulation result_;
 };
 

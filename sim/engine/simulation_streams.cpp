@@ -28,7 +28,7 @@ bool SimulationRun::WaitsOver(std::size_t stream, std::uint32_t task) {
 
 void SimulationRun::TryStart(std::size_t stream) {
   StreamState& state = streams_[stream];
-  if (state.running || progress_.ended[stream] == progress_.issued[stream]) {
+  if (gpu_.running(stream) || progress_.ended[stream] == progress_.issued[stream]) {
     return;
   }
   const std::uint32_t task = program_.stream_tasks(stream)[state.next];
@@ -57,78 +57,18 @@ void SimulationRun::SetStall(StreamState& state, std::uint32_t task) {
 
 void SimulationRun::Start(std::size_t stream, std::uint32_t task) {
   StreamState& state = streams_[stream];
+  const bool at_once = now_ == state.free_since && !state.last.is_none();
   SetStall(state, task);
-  state.running = true;
   state.started = now_;
   if (!observers_.empty()) {
     Notify(&Observer::OnTaskStarted,
            TaskEvent{TaskId(task), state.step, static_cast<std::uint8_t>(stream),
                      SimTime::FromNs(now_)});
   }
-  const WorkCost& cost = program_.cost(task);
-  if (cost.device == Duration()) {
+  const GpuTask work = GpuTask::Of(program_.cost(task), stream);
+  gpu_.Start(stream, work, at_once, state.next, now_);
+  if (work.device == 0) {
     End(stream);
-    return;
-  }
-  if (cost.use == DeviceUse::kCollective) {
-    const bool queued = state.stall == StallReason::kNone;
-    const Duration gap = queued ? options_.queued_gap : options_.collective_gap;
-    state.arriving = true;
-    next_event_[stream] = now_ + gap.ns();
-    return;
-  }
-  Arrive(stream);
-}
-
-/// The running task is on the GPU: from here on it takes its time, and takes of others'.
-void SimulationRun::Arrive(std::size_t stream) {
-  StreamState& state = streams_[stream];
-  const WorkCost& cost = program_.cost(program_.stream_tasks(stream)[state.next]);
-  state.arriving = false;
-  state.held = cost.use == DeviceUse::kCollective && FindsNoRoom();
-  next_event_[stream] = state.work.Begin(now_, cost.device.ns());
-  disturbed_ = true;
-}
-
-DeviceUse SimulationRun::UseOf(const StreamState& state, std::size_t stream) const {
-  return program_.cost(program_.stream_tasks(stream)[state.next]).use;
-}
-
-/// Whether a collective starts beside kernels whose thread blocks fill the GPU until they end.
-bool SimulationRun::FindsNoRoom() const {
-  constexpr auto kCompute = static_cast<std::size_t>(StreamRole::kCompute);
-  const StreamState& compute = streams_[kCompute];
-  if (!options_.contention.measured || !compute.running) {
-    return false;
-  }
-  return FillsGpu(UseOf(compute, kCompute));
-}
-
-std::int32_t SimulationRun::RateOf(std::size_t stream) const {
-  if (streams_[stream].held) {
-    return 0;
-  }
-  const DeviceUse own = UseOf(streams_[stream], stream);
-  std::int32_t rate = Contention::kAlone;
-  for (std::size_t s = 0; s < kStreamCount; ++s) {
-    if (s != stream && Disturbs(s)) {
-      rate = std::min(rate, options_.contention.Rate(own, UseOf(streams_[s], s)));
-    }
-  }
-  return rate;
-}
-
-/// Tasks that run beside others than before go on at another speed.
-void SimulationRun::UpdateRates() {
-  disturbed_ = false;
-  for (std::size_t s = 0; s < kStreamCount; ++s) {
-    StreamState& state = streams_[s];
-    if (!state.running || state.arriving) {
-      continue;
-    }
-    if (const std::int32_t rate = RateOf(s); rate != state.work.rate) {
-      next_event_[s] = state.work.ChangeRate(now_, rate);
-    }
   }
 }
 
@@ -149,14 +89,6 @@ void SimulationRun::End(std::size_t stream) {
   const std::uint32_t task = program_.stream_tasks(stream)[state.next];
   const auto& entry = program_.entry(task);
   const bool collective = entry.collective != StepProgram::kNoCollective;
-  next_event_[stream] = kNever;
-  state.running = false;
-  disturbed_ = true;
-  if (stream == static_cast<std::size_t>(StreamRole::kCompute)) {
-    for (StreamState& other : streams_) {
-      other.held = false;
-    }
-  }
   state.free_since = now_;
   state.last = TaskId(task);
   ++progress_.ended[stream];

@@ -93,7 +93,7 @@ class Layout {
   }
 
   PlannedTask Planned(const FoldedTask& task) const {
-    PlannedTask planned{task.issue + shift_, task.device, task.key, task.needs, task.use};
+    PlannedTask planned{task.issue + shift_, task.gpu, task.key, task.needs};
     if (task.needs_compute) {
       planned.needs[At(Counter::kWait)] = static_cast<std::uint32_t>(plan_.waits.size());
     }
@@ -128,9 +128,9 @@ class Layout {
     shift_ += program_.gather_call * static_cast<std::int64_t>(params.size());
     PlannedTask task;
     task.issue = anchor.host + shift_;
-    task.device = TimeOf(params);
+    task.gpu.device = TimeOf(params);
     task.key = anchor.key | within_++;
-    task.use =
+    task.gpu.use =
         program_.gather_engine == Engine::kNccl ? DeviceUse::kCollective : DeviceUse::kCopyEngine;
     // The first gathers of a step stand before all of its compute, and wait for none of it.
     const bool first = anchor.compute == program_.first_step[At(Counter::kCompute)];

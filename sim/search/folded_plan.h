@@ -11,10 +11,9 @@ namespace dcsim {
 /// A task of the gather, reduce or copy stream under one plan.
 struct PlannedTask {
   std::int64_t issue = 0;  // host time, waits of the host left out
-  std::int64_t device = 0;
+  GpuTask gpu;
   std::uint64_t key = 0;
   Counts needs{};
-  DeviceUse use = DeviceUse::kStreaming;
 };
 
 /// A wait of the compute stream for a gather.

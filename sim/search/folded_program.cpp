@@ -266,8 +266,7 @@ class Folder {
     const std::uint8_t stream = schedule_.task(id).stream;
     FoldedTask task;
     task.issue = host_;
-    task.device = CostOf(i).device.ns();
-    task.use = CostOf(i).use;
+    task.gpu = GpuTask::Of(CostOf(i), stream);
     task.key = KeyOf(key_task_, kTaskItself);
     for (const TaskId waited : schedule_.waits(id)) {
       AddNeedOf(i, waited, task);
@@ -331,14 +330,28 @@ class Folder {
     program_.wait_host = cluster.host.event.ns();
     const SimulationOptions options = OptionsFor(schedule_, cluster);
     program_.synchronize = options.synchronize.ns();
-    program_.collective_gap = options.collective_gap.ns();
-    program_.queued_gap = options.queued_gap.ns();
-    program_.contention = options.contention;
+    program_.sharing.contention = options.contention;
+    program_.sharing.ranks = problem_.ranks;
+    program_.sharing.collective_gap = options.collective_gap.ns();
+    program_.sharing.queued_gap = options.queued_gap.ns();
+    AddSpread();
     program_.one_communicator = !CopiesParams() && schedule_.options().communicators == 1;
   }
 
   /// Gathers are copies from the other ranks' memory, and queue in no communicator.
   bool CopiesParams() const { return schedule_.options().gather_engine == Engine::kCopyEngine; }
+
+  /// Over the compute of one step; the first step's end is the end of such a step.
+  void AddSpread() {
+    std::vector<RankSpread::Occupied> step;
+    const std::uint32_t first = program_.first_step[Index(Counter::kCompute)];
+    for (std::size_t i = first; i < program_.compute.size(); ++i) {
+      const FoldedTask& task = program_.compute[i];
+      step.push_back({Duration::FromNs(task.gpu.device), Duration::FromNs(task.gpu.room)});
+    }
+    covered_ = covered_ && first <= step.size();
+    program_.sharing.spread = RankSpread(step, program_.sharing.contention.rank_drift);
+  }
 
   const SearchProblem& problem_;
   const Schedule& schedule_;

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "model/cost/contention.h"
+#include "sim/engine/gpu_sharing.h"
 #include "sim/engine/simulate.h"
 #include "sim/search/candidate.h"
 
@@ -26,10 +26,9 @@ using Counts = std::array<std::uint32_t, kCounters>;
 /// A task of a stream that every plan has. Times are in ns; host times as if the host never waited.
 struct FoldedTask {
   std::int64_t issue = 0;  // of the host, since the program's start, gathers and waits left out
-  std::int64_t device = 0;
-  std::uint64_t key = 0;  // place in the order of issue (KeyOf)
-  Counts needs{};         // kWait and kGather counted in plans, not here
-  DeviceUse use = DeviceUse::kStreaming;
+  std::uint64_t key = 0;   // place in the order of issue (KeyOf)
+  Counts needs{};          // kWait and kGather counted in plans, not here
+  GpuTask gpu;
   bool waits = false;                // `needs` is not all zero, or plans add to it
   bool needs_compute = false;        // all compute tasks issued before it
   bool needs_gathers = false;        // all gathers issued before it
@@ -88,9 +87,7 @@ struct FoldedProgram {
   std::int64_t gather_call = 0;           // host time of one call of a launch, its events included
   std::int64_t wait_host = 0;
   std::int64_t synchronize = 0;
-  std::int64_t collective_gap = 0;
-  std::int64_t queued_gap = 0;
-  Contention contention;
+  GpuSharing::Options sharing;
   bool one_communicator = true;  // of gathers and reductions
 };
 

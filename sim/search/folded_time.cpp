@@ -3,13 +3,13 @@
 #include <bit>
 
 #include "model/base/error.h"
-#include "sim/engine/shared_work.h"
+#include "sim/engine/gpu_sharing.h"
 #include "sim/search/folded_plan.h"
 
 namespace dcsim {
 namespace {
 
-constexpr std::int64_t kNever = SharedWork::kNever;
+constexpr std::int64_t kNever = GpuSharing::kNever;
 constexpr std::size_t kComputeStream = static_cast<std::size_t>(StreamRole::kCompute);
 constexpr std::size_t kGatherStream = static_cast<std::size_t>(StreamRole::kGather);
 constexpr std::size_t kReduceStream = static_cast<std::size_t>(StreamRole::kReduce);
@@ -29,14 +29,7 @@ bool Reached(const Counts& done, const Counts& needs) {
 /// One stream between two events; the counterpart of StreamState.
 struct FoldedStream {
   std::uint32_t next = 0;  // compute: folded tasks only
-  bool running = false;
-  bool arriving = false;
-  bool held = false;
-  DeviceUse use = DeviceUse::kStreaming;  // of the running task
-  SharedWork work;                        // of the running task, once it has arrived
   std::int64_t free_since = -1;
-  std::int64_t device = 0;       // of the running task
-  std::int64_t ends = kNever;    // its end or arrival, as things stand
   std::int64_t issued = kNever;  // when the host issues the next task, if only that is missing
   std::uint64_t issued_key = 0;
   std::size_t segment = 0;  // stretch of the host's work, between two waits, of the next task
@@ -47,8 +40,7 @@ struct FoldedStream {
 struct NextTask {
   std::int64_t issue = 0;
   std::uint64_t key = 0;
-  std::int64_t device = 0;
-  DeviceUse use = DeviceUse::kStreaming;
+  GpuTask task;
   const Counts* needs = nullptr;  // null: none
   bool is_wait = false;           // of compute for a gather
 };
@@ -60,6 +52,7 @@ class FoldedRun {
   FoldedRun(const FoldedProgram& program, const FoldedPlan& plan)
       : program_(program),
         plan_(plan),
+        gpu_(program.sharing),
         delays_(plan.syncs.size() + 1) {}
 
   Duration StepTime() {
@@ -84,15 +77,17 @@ class FoldedRun {
     std::size_t device = 0;
     std::size_t host = 0;
     for (std::size_t s = 1; s < kStreamCount; ++s) {
-      device = streams_[s].ends < streams_[device].ends ? s : device;
+      device = gpu_.event(s) < gpu_.event(device) ? s : device;
       host = IssuedBefore(streams_[s], streams_[host]) ? s : host;
     }
-    if (streams_[device].ends <= streams_[host].issued) {
-      if (streams_[device].ends == kNever) {
+    if (gpu_.event(device) <= streams_[host].issued) {
+      if (gpu_.event(device) == kNever) {
         return false;
       }
-      now_ = streams_[device].ends;
-      streams_[device].arriving ? Arrive(device) : End(device);
+      now_ = gpu_.event(device);
+      if (gpu_.Advance(device, now_)) {
+        Count(device, false);
+      }
     } else {
       now_ = streams_[host].issued;
       host_time_ = now_;
@@ -100,9 +95,7 @@ class FoldedRun {
       to_settle_ |= 1U << host;
     }
     Settle();
-    if (disturbed_ && program_.contention.measured) {
-      UpdateRates();
-    }
+    gpu_.Settle(now_);
     return true;
   }
 
@@ -125,22 +118,30 @@ class FoldedRun {
         return false;
       }
       const PlannedTask& task = tasks[state.next];
-      next = {task.issue, task.key, task.device, task.use, &task.needs, false};
+      next.issue = task.issue;
+      next.key = task.key;
+      next.task = task.gpu;
+      next.needs = &task.needs;
       return true;
     }
     if (next_wait_ < plan_.waits.size() && plan_.waits[next_wait_].before == state.next) {
       const PlannedWait& wait = plan_.waits[next_wait_];
       wait_needs_ = {};
       wait_needs_[At(Counter::kGather)] = wait.gather;
-      next = {wait.issue, wait.key, 0, DeviceUse::kStreaming, &wait_needs_, true};
+      next.issue = wait.issue;
+      next.key = wait.key;
+      next.needs = &wait_needs_;
+      next.is_wait = true;
       return true;
     }
     if (state.next == program_.compute.size()) {
       return false;
     }
     const FoldedTask& task = program_.compute[state.next];
-    next = {task.issue + ShiftAt(state.next),   task.key, task.device, task.use,
-            task.waits ? &task.needs : nullptr, false};
+    next.issue = task.issue + ShiftAt(state.next);
+    next.key = task.key;
+    next.task = task.gpu;
+    next.needs = task.waits ? &task.needs : nullptr;
     return true;
   }
 
@@ -157,8 +158,7 @@ class FoldedRun {
   void TryStart(std::size_t stream) {
     FoldedStream& state = streams_[stream];
     state.issued = kNever;
-    NextTask next;
-    while (!state.running && FindNext(stream, next)) {
+    for (NextTask next; !gpu_.running(stream) && FindNext(stream, next); next = {}) {
       while (state.segment < plan_.syncs.size() && next.key > plan_.syncs[state.segment].key) {
         ++state.segment;
       }
@@ -179,47 +179,18 @@ class FoldedRun {
   }
 
   void Start(std::size_t stream, const NextTask& next) {
-    FoldedStream& state = streams_[stream];
-    if (next.device == 0) {
+    const FoldedStream& state = streams_[stream];
+    const std::size_t position = stream == kComputeStream ? PositionInStep(state.next) : 0;
+    gpu_.Start(stream, next.task, now_ == state.free_since, position, now_);
+    if (next.task.device == 0) {
       Count(stream, next.is_wait);
-      return;
     }
-    state.running = true;
-    state.device = next.device;
-    state.use = next.use;
-    if (next.use == DeviceUse::kCollective) {
-      const bool queued = now_ == state.free_since;
-      state.arriving = true;
-      state.ends = now_ + (queued ? program_.queued_gap : program_.collective_gap);
-      return;
-    }
-    Arrive(stream);
   }
 
-  void Arrive(std::size_t stream) {
-    FoldedStream& state = streams_[stream];
-    state.arriving = false;
-    state.held = state.use == DeviceUse::kCollective && FindsNoRoom();
-    state.ends = state.work.Begin(now_, state.device);
-    disturbed_ = true;
-  }
-
-  bool FindsNoRoom() const {
-    const FoldedStream& compute = streams_[kComputeStream];
-    return program_.contention.measured && compute.running && FillsGpu(compute.use);
-  }
-
-  void End(std::size_t stream) {
-    streams_[stream].running = false;
-    streams_[stream].ends = kNever;
-    disturbed_ = true;
-    if (stream == kComputeStream) {
-      for (FoldedStream& other : streams_) {
-        other.held = false;
-      }
-    }
-    Count(stream, false);
-    to_settle_ = (1U << kStreamCount) - 1;
+  /// The first step's end is the end of a step.
+  std::size_t PositionInStep(std::size_t compute) const {
+    const std::size_t first = program_.first_step[At(Counter::kCompute)];
+    return compute < first ? program_.compute.size() - 2 * first + compute : compute - first;
   }
 
   /// A task of the stream has ended.
@@ -261,33 +232,6 @@ class FoldedRun {
     }
   }
 
-  std::int32_t RateOf(std::size_t stream) const {
-    if (streams_[stream].held) {
-      return 0;
-    }
-    std::int32_t rate = Contention::kAlone;
-    for (std::size_t s = 0; s < kStreamCount; ++s) {
-      const FoldedStream& other = streams_[s];
-      if (s != stream && other.running && !other.arriving && !other.held) {
-        rate = std::min(rate, program_.contention.Rate(streams_[stream].use, other.use));
-      }
-    }
-    return rate;
-  }
-
-  void UpdateRates() {
-    disturbed_ = false;
-    for (std::size_t s = 0; s < kStreamCount; ++s) {
-      FoldedStream& state = streams_[s];
-      if (!state.running || state.arriving) {
-        continue;
-      }
-      if (const std::int32_t rate = RateOf(s); rate != state.work.rate) {
-        state.ends = state.work.ChangeRate(now_, rate);
-      }
-    }
-  }
-
   /// The compute task before which something else may happen: one that another stream or the host
   /// waits for, or that waits itself.
   std::uint32_t ComputeLimit() const {
@@ -316,16 +260,18 @@ class FoldedRun {
     FoldedStream& compute = streams_[kComputeStream];
     std::int64_t until = kNever;  // the first event of another stream
     for (std::size_t s = 1; s < kStreamCount; ++s) {
-      if (streams_[s].running) {
+      if (gpu_.running(s)) {
         return;
       }
       until = std::min(until, streams_[s].issued);
     }
-    if (!compute.running || compute.work.rate != Contention::kAlone) {
+    if (!gpu_.running(kComputeStream) || !gpu_.undisturbed(kComputeStream)) {
       return;
     }
     const std::uint32_t limit = ComputeLimit();
-    std::int64_t end = compute.ends;
+    std::int64_t end = gpu_.event(kComputeStream);
+    std::int64_t started = 0;
+    std::int64_t together = gpu_.together();
     std::uint32_t at = compute.next;
     const std::int64_t delay = delays_[compute.segment];
     const std::uint64_t last_key =
@@ -333,7 +279,7 @@ class FoldedRun {
     const std::uint32_t first_step = program_.first_step[At(Counter::kCompute)];
     while (end < until && at + 1 < limit && at + 1 != first_step) {
       const FoldedTask& task = program_.compute[at + 1];
-      if (task.waits || task.device == 0 || task.key > last_key) {
+      if (task.waits || task.gpu.device == 0 || task.key > last_key) {
         break;
       }
       const std::int64_t start = std::max(end, task.issue + ShiftAt(at + 1) + delay);
@@ -341,23 +287,22 @@ class FoldedRun {
         break;
       }
       ++at;
-      compute.work.updated = start;
-      compute.device = task.device;
-      compute.use = task.use;
-      end = start + task.device;
+      together = start > end ? start : together;
+      started = start;
+      end = start + task.gpu.device;
     }
     if (at == compute.next) {
       return;
     }
     done_[At(Counter::kCompute)] += at - compute.next;
     compute.next = at;
-    compute.work.left = compute.device * Contention::kAlone;
-    compute.ends = end;
-    now_ = compute.work.updated;
+    gpu_.RunOn(program_.compute[at].gpu, PositionInStep(at), started, together);
+    now_ = started;
   }
 
   const FoldedProgram& program_;
   const FoldedPlan& plan_;
+  GpuSharing gpu_;
   std::int64_t now_ = 0;
   std::array<FoldedStream, kStreamCount> streams_;
   Counts done_{};
@@ -370,7 +315,6 @@ class FoldedRun {
   std::int64_t host_time_ = -1;
   std::uint64_t host_key_ = 0;
   std::uint32_t to_settle_ = 0;
-  bool disturbed_ = false;
 };
 
 }  // namespace

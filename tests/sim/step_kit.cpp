@@ -78,6 +78,13 @@ TaskId StepKit::Add(TaskDraft draft, TaskTime time) {
   return builder_.Add(draft);
 }
 
+void StepKit::SetUse(TaskId task, DeviceUse use) {
+  WorkCost& cost = costs_[task.index()];
+  cost.use = use;
+  const bool fills = use == DeviceUse::kMatmul || use == DeviceUse::kAttention;
+  cost.room = fills ? cost.device : Duration();
+}
+
 TaskId StepKit::Kernel(StreamRole stream, TaskTime time, std::vector<TaskId> waits) {
   TaskDraft draft;
   draft.kind = TaskKind::kCompute;

@@ -91,7 +91,12 @@ class StepKit {
   const std::vector<WorkCost>& costs() const { return costs_; }
   /// Every task has a work of its own, of the same number.
   void SetSource(TaskId task, Source source) { costs_[task.index()].source = source; }
-  void SetUse(TaskId task, DeviceUse use) { costs_[task.index()].use = use; }
+  /// Products and attention leave no room before they end.
+  void SetUse(TaskId task, DeviceUse use);
+  void SetRoom(TaskId task, std::int64_t ns) { costs_[task.index()].room = Duration::FromNs(ns); }
+  void SetBesideCollective(TaskId task, std::int32_t permille) {
+    costs_[task.index()].beside_collective = permille;
+  }
   RunRecord Run(const SimulationOptions& options = OneStep()) {
     return Record(schedule(), costs_, options);
   }

@@ -89,6 +89,33 @@ TEST(ClusterReaderTest, ContentionIsRead) {
   EXPECT_EQ(gpu.contention.Rate(DeviceUse::kCollective, DeviceUse::kMatmul), Contention::kAlone);
   EXPECT_EQ(gpu.gaps.kernel, Duration::FromUs(2));
   EXPECT_EQ(gpu.gaps.collective, Duration::FromUs(18));
+  EXPECT_FALSE(gpu.gaps.queued);
+  EXPECT_EQ(gpu.contention.collective_multiprocessors, 0);
+  EXPECT_EQ(gpu.contention.RanksApart(Duration::FromUs(1000)), Duration());
+}
+
+// Behind a collective that compute waited for 20 us, and a hundredth of the time that passes, but
+// never more than 500.
+TEST(ClusterReaderTest, LawsOfContentionAreRead) {
+  Json document = ClusterDocument();
+  document["slowest_gpu"] = 1.02;
+  document["gpu"]["gaps"] = {{"queued", "10 us"}, {"source", "made up"}};
+  document["gpu"]["contention"] = {
+      {"collective_multiprocessors", 40},
+      {"streaming_kernel", "3 us"},
+      {"collective_start", "8 us"},
+      {"ranks_apart", {{"together", "20 us"}, {"rate", 0.01}, {"most", "500 us"}}},
+      {"source", "made up"}};
+  const Cluster cluster = ReadCluster(document, PointerLocator("c"));
+  const Contention& contention = cluster.gpu.contention;
+  EXPECT_EQ(cluster.slowest_gpu, 1.02);
+  EXPECT_EQ(cluster.gpu.gaps.queued, Duration::FromUs(10));
+  EXPECT_EQ(contention.collective_multiprocessors, 40);
+  EXPECT_EQ(contention.streaming_kernel, Duration::FromUs(3));
+  EXPECT_EQ(contention.collective_start, Duration::FromUs(8));
+  EXPECT_EQ(contention.RanksApart(Duration()), Duration::FromUs(20));
+  EXPECT_EQ(contention.RanksApart(Duration::FromUs(1000)), Duration::FromUs(30));
+  EXPECT_EQ(contention.RanksApart(Duration::FromUs(1'000'000)), Duration::FromUs(500));
 }
 
 TEST(ClusterReaderTest, OneNodeNeedsNoLinkBetweenNodes) {
@@ -174,6 +201,16 @@ INSTANTIATE_TEST_SUITE_P(
               },
               "c: /gpu/contention/matmul/collective: expected a share of the undisturbed speed, "
               "0.01 to 1"},
+        Break{"RanksApartTooFast",
+              [](Json& d) {
+                d["gpu"]["contention"] = {
+                    {"ranks_apart", {{"together", "1 us"}, {"rate", 1.5}, {"most", "1 us"}}},
+                    {"source", ""}};
+              },
+              "c: /gpu/contention/ranks_apart/rate: expected a share of the time that passes, 0 to "
+              "1"},
+        Break{"SlowestGpuOfNoTime", [](Json& d) { d["slowest_gpu"] = 0; },
+              "c: /slowest_gpu: expected a ratio of op times, 0.5 to 10"},
         Break{"ContentionWithoutSource", [](Json& d) { d["gpu"]["contention"] = Json::object(); },
               "c: /gpu/contention: key 'source' is missing"},
         Break{"GapWithoutUnit",

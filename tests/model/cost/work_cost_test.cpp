@@ -132,6 +132,7 @@ TEST(WorkCostTest, OpWithAProfileIsMeasured) {
 TEST(WorkCostTest, KernelsOfAMeasuredOpHaveAGapEach) {
   Profile profile;
   profile.kernel_gap = Duration::FromNs(700);
+  profile.kernels.resize(2);
   OpProfile entry;
   entry.op = OpId(1);
   entry.device_time = Duration::FromNs(33'333);

@@ -29,7 +29,7 @@ TEST(SimulateContentionTest, SlowedWorkCatchesUpAlone) {
   const TaskId copy = kit.Kernel(kCopy, {100});
   kit.SetUse(product, kMatmul);
   SimulationOptions options = Contending();
-  Rate(options, kMatmul, kStreaming) = 500;
+  Rate(options, kMatmul, kSideStreaming) = 500;
   const RunRecord run = kit.Run(options);
   EXPECT_EQ(run.at(copy), (Interval{0, 100}));
   EXPECT_EQ(run.at(product), (Interval{0, 150}));
@@ -41,7 +41,7 @@ TEST(SimulateContentionTest, WithoutMeasurementsNothingDisturbs) {
   kit.Kernel(kCopy, {100});
   kit.SetUse(product, kMatmul);
   SimulationOptions options = Contending();
-  Rate(options, kMatmul, kStreaming) = 500;
+  Rate(options, kMatmul, kSideStreaming) = 500;
   options.contention.measured = false;
   EXPECT_EQ(kit.Run(options).at(product), (Interval{0, 100}));
 }
@@ -53,7 +53,8 @@ TEST(SimulateContentionTest, BothSlowEachOther) {
   const TaskId longer = kit.Kernel(kCompute, {100});
   const TaskId shorter = kit.Kernel(kCopy, {40});
   SimulationOptions options = Contending();
-  Rate(options, kStreaming, kStreaming) = 500;
+  Rate(options, kStreaming, kSideStreaming) = 500;
+  Rate(options, kSideStreaming, kStreaming) = 500;
   const RunRecord run = kit.Run(options);
   EXPECT_EQ(run.at(shorter), (Interval{0, 80}));
   EXPECT_EQ(run.at(longer), (Interval{0, 140}));
@@ -68,7 +69,7 @@ TEST(SimulateContentionTest, OfSeveralTheSlowestCounts) {
   kit.SetUse(attention, kAttention);
   kit.SetUse(slowed, kMatmul);
   SimulationOptions options = Contending();
-  Rate(options, kMatmul, kStreaming) = 800;
+  Rate(options, kMatmul, kSideStreaming) = 800;
   Rate(options, kMatmul, kAttention) = 300;
   EXPECT_EQ(kit.Run(options).at(slowed), (Interval{0, 170}));
 }
@@ -89,7 +90,7 @@ TEST(SimulateContentionTest, CollectivesStartAfterAGap) {
   EXPECT_EQ(run.at(second), (Interval{77, 100}));
 }
 
-// The gather is there at 0 and finds no room beside the first product; from 100 it runs at 0.6, 30
+// The gather is there at 7 and finds no room beside the first product; from 100 it runs at 0.6, 30
 // take 50. The first product is not disturbed; the second does 25 in those 50 and 75 alone.
 TEST(SimulateContentionTest, CollectiveWaitsForTheProductThatFillsTheGpu) {
   StepKit kit;
@@ -100,6 +101,7 @@ TEST(SimulateContentionTest, CollectiveWaitsForTheProductThatFillsTheGpu) {
   kit.SetUse(next, kMatmul);
   kit.SetUse(gather, kCollective);
   SimulationOptions options = Contending();
+  options.collective_gap = Duration::FromNs(7);
   Rate(options, kCollective, kMatmul) = 600;
   Rate(options, kMatmul, kCollective) = 500;
   const RunRecord run = kit.Run(options);
@@ -125,8 +127,104 @@ TEST(SimulateContentionTest, TimesAreRoundedUp) {
   const TaskId slowed = kit.Kernel(kCopy, {10});
   kit.Kernel(kCompute, {100});
   SimulationOptions options = Contending();
-  Rate(options, kStreaming, kStreaming) = 300;
+  Rate(options, kSideStreaming, kStreaming) = 300;
   EXPECT_EQ(kit.Run(options).at(slowed), (Interval{0, 34}));
+}
+
+// Attention that runs in four waves lets the gather in when its first blocks have ended, after 25.
+TEST(SimulateContentionTest, CollectiveWaitsForBlocksOfAKernelOfManyWaves) {
+  StepKit kit;
+  const TaskId attention = kit.Kernel(kCompute, {100});
+  const TaskId gather = kit.Collective(kGather, {30});
+  kit.SetUse(attention, kAttention);
+  kit.SetRoom(attention, 25);
+  kit.SetUse(gather, kCollective);
+  SimulationOptions options = Contending();
+  options.collective_gap = Duration::FromNs(10);
+  EXPECT_EQ(kit.Run(options).at(gather), (Interval{0, 65}));
+}
+
+// A product's own speed beside a collective comes before its class's: 0.5 and 100 to do beside 40
+// of the gather make 40 + 80.
+TEST(SimulateContentionTest, TheOpsOwnSpeedBesideACollectiveCounts) {
+  StepKit kit;
+  const TaskId product = kit.Kernel(kCompute, {100});
+  const TaskId gather = kit.Collective(kGather, {40});
+  kit.SetUse(product, kMatmul);
+  kit.SetUse(gather, kCollective);
+  kit.SetBesideCollective(product, 500);
+  SimulationOptions options = Contending();
+  Rate(options, kMatmul, kCollective) = 900;
+  EXPECT_EQ(kit.Run(options).at(product), (Interval{0, 120}));
+}
+
+// One gather ends beside a product that started on the other multiprocessors; the next one takes
+// the place of the first at once, instead of behind the product.
+TEST(SimulateContentionTest, CollectiveTakesThePlaceOfTheOneBefore) {
+  StepKit kit;
+  const TaskId first = kit.Collective(kGather, {50});
+  const TaskId second = kit.Collective(kGather, {50});
+  const TaskId copy = kit.Kernel(kCopy, {20});
+  const TaskId product = kit.Kernel(kCompute, {500}, {copy});
+  kit.SetUse(product, kMatmul);
+  kit.SetUse(first, kCollective);
+  kit.SetUse(second, kCollective);
+  SimulationOptions options = Contending();
+  options.contention.rank_drift = Duration::FromNs(1000);
+  options.contention.rank_skew = Duration::FromNs(1000);
+  options.queued_gap = Duration::FromNs(3);
+  const RunRecord run = kit.Run(options);
+  EXPECT_EQ(run.at(first), (Interval{0, 50}));
+  EXPECT_EQ(run.at(second), (Interval{50, 103}));
+}
+
+// The gather reaches the GPU at 150, beside the second product, and is held to 200. Two ranks that
+// are anywhere in products of 100 without a break expect the other one's end 50 later; from a hold
+// of 50, the last of both after 100 - 100 (1 - 0.5^2) / 2 = 62.5. It stands on its multiprocessors
+// from 200 to 213, where the third product runs at 0.5, and then takes 30 and 4 to start.
+TEST(SimulateContentionTest, CollectiveWaitsForTheLastRank) {
+  StepKit kit;
+  std::vector<TaskId> products;
+  for (int i = 0; i < 4; ++i) {
+    products.push_back(kit.Kernel(kCompute, {100}));
+    kit.SetUse(products.back(), kMatmul);
+  }
+  const TaskId before = kit.Kernel(kCopy, {140});
+  const TaskId gather = kit.Collective(kGather, {30}, 0, {before});
+  kit.SetUse(gather, kCollective);
+  SimulationOptions options = Contending();
+  options.collective_gap = Duration::FromNs(10);
+  options.contention.rank_drift = Duration::FromNs(1000);
+  options.contention.rank_skew = Duration::FromNs(1000);
+  options.contention.collective_start = Duration::FromNs(4);
+  Rate(options, kMatmul, kCollective) = 500;
+  const RunRecord run = kit.Run(options);
+  EXPECT_EQ(run.at(gather), (Interval{140, 247}));
+  // 47 beside the gather do 23.5 of its 100.
+  EXPECT_EQ(run.at(products[2]), (Interval{200, 324}));
+}
+
+// Compute that has just waited for a gather goes on at the same time on all ranks: nothing to wait
+// for when the next one comes.
+TEST(SimulateContentionTest, RanksAreTogetherBehindACollectiveThatComputeWaitedFor) {
+  StepKit kit;
+  const TaskId first = kit.Collective(kGather, {30});
+  const TaskId wait = kit.Wait(kCompute, {first});
+  const TaskId product = kit.Kernel(kCompute, {100});
+  const TaskId second = kit.Collective(kGather, {30});
+  kit.Kernel(kCompute, {100});
+  static_cast<void>(wait);
+  kit.SetUse(product, kMatmul);
+  kit.SetUse(first, kCollective);
+  kit.SetUse(second, kCollective);
+  SimulationOptions options = Contending();
+  options.queued_gap = Duration::FromNs(5);
+  options.contention.rank_drift = Duration::FromNs(1000);
+  options.contention.drift_permille = 10;
+  const RunRecord run = kit.Run(options);
+  EXPECT_EQ(run.at(product), (Interval{30, 130}));
+  // Held to 130; 100 after they went on together ranks are 1 apart, a hundredth of the product.
+  EXPECT_EQ(run.at(second), (Interval{30, 160}));
 }
 
 }  // namespace

@@ -22,8 +22,15 @@ Cluster ContendedCluster(std::uint64_t seed) {
   Random random(seed);
   cluster.gpu.gaps.collective = Duration::FromNs(static_cast<std::int64_t>(random.Below(3)) * 700);
   cluster.gpu.gaps.kernel = Duration::FromNs(static_cast<std::int64_t>(random.Below(3)) * 150);
-  cluster.gpu.contention.measured = true;
-  for (Contention::Row& row : cluster.gpu.contention.permille) {
+  cluster.gpu.gaps.queued = Duration::FromNs(static_cast<std::int64_t>(random.Below(3)) * 400);
+  Contention& contention = cluster.gpu.contention;
+  contention.measured = true;
+  contention.streaming_kernel = Duration::FromNs(static_cast<std::int64_t>(random.Below(2)) * 900);
+  contention.collective_start = Duration::FromNs(static_cast<std::int64_t>(random.Below(3)) * 800);
+  contention.rank_drift = Duration::FromUs(static_cast<std::int64_t>(random.Below(3)) * 90);
+  contention.rank_skew = Duration::FromUs(static_cast<std::int64_t>(random.Below(3)) * 3);
+  contention.drift_permille = static_cast<int>(random.Below(3)) * 20;
+  for (Contention::Row& row : contention.permille) {
     for (std::int32_t& permille : row) {
       permille = 1000 - static_cast<std::int32_t>(random.Below(600));
     }

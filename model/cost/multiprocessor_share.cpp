@@ -1,0 +1,124 @@
+#include "model/cost/multiprocessor_share.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+namespace dcsim {
+namespace {
+
+std::int64_t CeilDiv(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+
+/// The product of the first two numbers of "128x256" or "128x256x64"; none of anything else.
+std::optional<std::int64_t> TileOf(std::string_view token) {
+  std::int64_t elements = 1;
+  int numbers = 0;
+  while (!token.empty()) {
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), number);
+    constexpr std::int64_t kLargest = 4096;
+    if (error != std::errc() || number < 1 || number > kLargest) {
+      return std::nullopt;
+    }
+    elements *= numbers < 2 ? number : 1;
+    ++numbers;
+    token.remove_prefix(static_cast<std::size_t>(end - token.data()));
+    if (!token.empty() && (token.front() != 'x' || token.size() == 1)) {
+      return std::nullopt;
+    }
+    token.remove_prefix(token.empty() ? 0 : 1);
+  }
+  return numbers == 2 || numbers == 3 ? std::optional(elements) : std::nullopt;
+}
+
+const Kernel* LongestKernel(const OpProfile& op, const Profile& profile) {
+  const Kernel* longest = nullptr;
+  for (const std::uint32_t index : op.kernels) {
+    const Kernel& kernel = profile.kernels[index];
+    if (longest == nullptr || kernel.device_time > longest->device_time) {
+      longest = &kernel;
+    }
+  }
+  return longest;
+}
+
+std::int64_t OutputElements(const Graph& graph, OpId id) {
+  std::int64_t elements = 0;
+  for (const ValueId output : graph.op(id).outputs) {
+    elements = std::max(elements, graph.value(output).numel());
+  }
+  return elements;
+}
+
+/// Thread blocks' worth of work, counted in what one multiprocessor does at a time; 0: not known.
+std::int64_t TilesOf(const Graph& graph, OpId id, const Kernel& kernel, const GpuSpec& gpu) {
+  if (kernel.ctas != gpu.multiprocessors) {
+    return kernel.ctas;
+  }
+  const std::optional<std::int64_t> tile = TileElements(kernel.name);
+  return tile ? CeilDiv(OutputElements(graph, id), *tile) : 0;
+}
+
+std::int32_t ProductBesideCollective(std::int64_t tiles, const GpuSpec& gpu) {
+  const int lost = gpu.contention.collective_multiprocessors;
+  if (lost == 0 || lost >= gpu.multiprocessors || tiles == 0) {
+    return 0;
+  }
+  const std::int64_t alone = CeilDiv(tiles, gpu.multiprocessors);
+  const std::int64_t beside = CeilDiv(tiles, gpu.multiprocessors - lost);
+  return static_cast<std::int32_t>(Contention::kAlone * alone / beside);
+}
+
+std::int32_t StreamingBesideCollective(Duration device, std::int64_t kernels, const GpuSpec& gpu) {
+  const Contention& contention = gpu.contention;
+  if (contention.streaming_kernel == Duration() || device == Duration()) {
+    return 0;
+  }
+  const std::int64_t kernel = std::max<std::int64_t>(1, device.ns() / kernels);
+  const std::int64_t rate = contention.Rate(DeviceUse::kStreaming, DeviceUse::kCollective);
+  const std::int64_t share = kernel * (Contention::kAlone - rate) / Contention::kAlone;
+  const std::int64_t lost = std::min(kernel / 2, contention.streaming_kernel.ns() + share);
+  return static_cast<std::int32_t>(Contention::kAlone * kernel / (kernel + lost));
+}
+
+}  // namespace
+
+std::optional<std::int64_t> TileElements(std::string_view kernel) {
+  while (!kernel.empty()) {
+    const std::size_t end = std::min(kernel.find('_'), kernel.size());
+    if (const auto tile = TileOf(kernel.substr(0, end))) {
+      return tile;
+    }
+    kernel.remove_prefix(std::min(end + 1, kernel.size()));
+  }
+  return std::nullopt;
+}
+
+MultiprocessorShare ShareOf(const Graph& graph,
+                            OpId id,
+                            DeviceUse use,
+                            Duration device,
+                            const OpProfile* measured,
+                            const Profile* profile,
+                            const GpuSpec& gpu) {
+  MultiprocessorShare share;
+  const Kernel* kernel = measured == nullptr ? nullptr : LongestKernel(*measured, *profile);
+  if (use == DeviceUse::kStreaming) {
+    const std::size_t kernels = measured == nullptr ? 1 : measured->kernels.size();
+    share.beside_collective = StreamingBesideCollective(
+        device, static_cast<std::int64_t>(std::max<std::size_t>(1, kernels)), gpu);
+    return share;
+  }
+  share.room = device;
+  if (kernel != nullptr && kernel->ctas > gpu.multiprocessors) {
+    share.room = Duration::FromNs(device.ns() * gpu.multiprocessors / kernel->ctas);
+  }
+  if (use == DeviceUse::kMatmul && kernel != nullptr) {
+    share.beside_collective = ProductBesideCollective(TilesOf(graph, id, *kernel, gpu), gpu);
+  }
+  return share;
+}
+
+}  // namespace dcsim

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "model/cost/cluster.h"
+#include "model/cost/contention.h"
+#include "model/ir/graph.h"
+#include "model/ir/profile.h"
+
+namespace dcsim {
+
+/// How an op shares the GPU's multiprocessors with what runs on other streams (docs/costs.md,
+/// Contention).
+struct MultiprocessorShare {
+  Duration room;                       // longest wait of a kernel of another stream for room
+  std::int32_t beside_collective = 0;  // speed beside a collective, per mille; 0: the class's
+};
+
+/// Elements of the output that one thread block of a matrix product computes, by its kernel's name:
+/// 128 x 256 of `nvjet_sm90_tst_128x256_64x4_2x1_v_bz_NTN`, of `..._128x256x64_2x1x1_0_...`. None
+/// where the name does not tell.
+std::optional<std::int64_t> TileElements(std::string_view kernel);
+
+/// The share of an op of class `use` that takes `device` alone.
+///
+///   measured   its profile and all kernels of that, or null both
+///
+/// A product or attention kernel keeps its multiprocessors: for the whole time when its thread
+/// blocks run in one wave or are persistent, for a block's life when there are more of them. A
+/// product beside a collective needs as many waves as its tiles need on the multiprocessors left; a
+/// streaming kernel loses a share and a fixed time, at most half as much as it takes.
+MultiprocessorShare ShareOf(const Graph& graph,
+                            OpId id,
+                            DeviceUse use,
+                            Duration device,
+                            const OpProfile* measured,
+                            const Profile* profile,
+                            const GpuSpec& gpu);
+
+}  // namespace dcsim

@@ -1,0 +1,206 @@
+#include "sim/engine/gpu_sharing.h"
+
+#include <algorithm>
+
+namespace dcsim {
+
+GpuTask GpuTask::Of(const WorkCost& cost, std::size_t stream) {
+  GpuTask task;
+  const bool side = stream != static_cast<std::size_t>(StreamRole::kCompute);
+  task.use = side && cost.use == DeviceUse::kStreaming ? DeviceUse::kSideStreaming : cost.use;
+  task.beside_collective = cost.beside_collective;
+  task.device = cost.device.ns();
+  task.room = cost.room.ns();
+  return task;
+}
+
+bool GpuSharing::OnlyComputeRuns() const {
+  for (std::size_t s = 0; s < kStreamCount; ++s) {
+    if (s != kCompute && streams_[s].running) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool GpuSharing::CollectiveRuns() const {
+  for (std::size_t s = 0; s < kStreamCount; ++s) {
+    if (Disturbs(s) && streams_[s].task.use == DeviceUse::kCollective) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void GpuSharing::Start(
+    std::size_t stream, const GpuTask& task, bool at_once, std::size_t position, std::int64_t now) {
+  Stream& state = streams_[stream];
+  if (stream == kCompute) {
+    position_ = position;
+    if (!at_once && (collective_ended_ == now || OnlyComputeRuns())) {
+      together_ = now;
+    }
+  }
+  state.task = task;
+  state.started = now;
+  if (task.device == 0) {
+    End(stream, now);
+    return;
+  }
+  state.running = true;
+  if (task.use == DeviceUse::kCollective) {
+    state.phase = Phase::kArriving;
+    state.aligned = collective_ended_ == now;
+    state.event = now + (at_once ? options_.queued_gap : options_.collective_gap);
+    return;
+  }
+  Arrive(stream, now);
+}
+
+bool GpuSharing::Advance(std::size_t stream, std::int64_t now) {
+  switch (streams_[stream].phase) {
+    case Phase::kArriving:
+      Arrive(stream, now);
+      return false;
+    case Phase::kHeld:
+      FindRoom(stream, now);
+      return false;
+    case Phase::kMeeting:
+      BeginWork(stream, now);
+      return false;
+    case Phase::kWorking:
+      End(stream, now);
+      return true;
+  }
+  return true;
+}
+
+/// The running task is on the GPU, where thread blocks of the compute stream may leave no room.
+void GpuSharing::Arrive(std::size_t stream, std::int64_t now) {
+  Stream& state = streams_[stream];
+  disturbed_ = true;
+  if (stream == kCompute) {
+    state.leaves_room = CollectiveRuns();
+    BeginWork(stream, now);
+    return;
+  }
+  state.reached = now;
+  if (const std::int64_t room = RoomAhead(state, now); room > 0) {
+    state.phase = Phase::kHeld;
+    state.event = now + room;
+  } else {
+    FindRoom(stream, now);
+  }
+}
+
+/// How long a task that arrives waits for multiprocessors, at most. What the compute stream starts
+/// at the same time comes second: other streams have the higher priority.
+std::int64_t GpuSharing::RoomAhead(const Stream& state, std::int64_t now) const {
+  const DeviceUse use = state.task.use;
+  const Stream& compute = streams_[kCompute];
+  const bool takes_room = use == DeviceUse::kSideStreaming || use == DeviceUse::kCollective;
+  const bool first = compute.running && compute.started < now && !compute.leaves_room;
+  return options_.contention.measured && takes_room && first ? compute.task.room : 0;
+}
+
+/// Multiprocessors are free for the running task; a collective then waits for the last rank, unless
+/// it takes the place of one that all ranks have just ended.
+void GpuSharing::FindRoom(std::size_t stream, std::int64_t now) {
+  Stream& state = streams_[stream];
+  const Stream& compute = streams_[kCompute];
+  disturbed_ = true;
+  const bool beside = options_.contention.measured && state.task.use == DeviceUse::kCollective &&
+                      (state.phase == Phase::kHeld || compute.running);
+  state.meets = beside && !(state.aligned && compute.leaves_room);
+  if (state.meets) {
+    const Duration hold = Duration::FromNs(now - state.reached);
+    const Duration apart = options_.contention.RanksApart(Duration::FromNs(now - together_));
+    const Duration last = options_.spread.LastStart(position_, hold, apart, options_.ranks);
+    if (last > hold) {
+      state.phase = Phase::kMeeting;
+      state.event = state.reached + last.ns();
+      return;
+    }
+  }
+  BeginWork(stream, now);
+}
+
+/// From here on the running task gets on, and takes of others' speed.
+void GpuSharing::BeginWork(std::size_t stream, std::int64_t now) {
+  Stream& state = streams_[stream];
+  const std::int64_t start = state.meets ? options_.contention.collective_start.ns() : 0;
+  state.meets = false;
+  state.phase = Phase::kWorking;
+  state.work_left = (state.task.device + start) * Contention::kAlone;
+  state.work_updated = now;
+  state.work_rate = Contention::kAlone;
+  state.event = now + state.task.device + start;
+  disturbed_ = true;
+}
+
+void GpuSharing::End(std::size_t stream, std::int64_t now) {
+  Stream& state = streams_[stream];
+  state.running = false;
+  state.event = kNever;
+  disturbed_ = true;
+  if (state.task.use == DeviceUse::kCollective) {
+    collective_ended_ = now;
+  }
+  if (stream != kCompute) {
+    return;
+  }
+  // What waited for the multiprocessors of this kernel gets them.
+  for (std::size_t s = 0; s < kStreamCount; ++s) {
+    if (streams_[s].running && streams_[s].phase == Phase::kHeld) {
+      FindRoom(s, now);
+    }
+  }
+}
+
+std::int32_t GpuSharing::RateOf(std::size_t stream) const {
+  const GpuTask& own = streams_[stream].task;
+  std::int32_t rate = Contention::kAlone;
+  for (std::size_t s = 0; s < kStreamCount; ++s) {
+    if (s != stream && Disturbs(s)) {
+      const DeviceUse beside = streams_[s].task.use;
+      const bool known = beside == DeviceUse::kCollective && own.beside_collective != 0;
+      rate =
+          std::min(rate, known ? own.beside_collective : options_.contention.Rate(own.use, beside));
+    }
+  }
+  return rate;
+}
+
+void GpuSharing::UpdateRates(std::int64_t now) {
+  disturbed_ = false;
+  for (std::size_t s = 0; s < kStreamCount; ++s) {
+    Stream& state = streams_[s];
+    if (!state.running || state.phase != Phase::kWorking) {
+      continue;
+    }
+    const std::int32_t rate = RateOf(s);
+    if (rate == state.work_rate) {
+      continue;
+    }
+    const std::int64_t done = (now - state.work_updated) * state.work_rate;
+    state.work_left = std::max<std::int64_t>(0, state.work_left - done);
+    state.work_updated = now;
+    state.work_rate = rate;
+    state.event = now + (state.work_left + rate - 1) / rate;
+  }
+}
+
+void GpuSharing::RunOn(const GpuTask& task,
+                       std::size_t position,
+                       std::int64_t start,
+                       std::int64_t together) {
+  Stream& compute = streams_[kCompute];
+  position_ = position;
+  together_ = together;
+  compute.task = task;
+  compute.started = start;
+  compute.leaves_room = false;
+  BeginWork(kCompute, start);
+}
+
+}  // namespace dcsim

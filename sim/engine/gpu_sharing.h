@@ -1,0 +1,120 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include "model/cost/work_cost.h"
+#include "model/ir/schedule.h"
+#include "sim/engine/rank_spread.h"
+
+namespace dcsim {
+
+/// The part of a task's cost that decides how it shares the GPU. Times in ns.
+struct GpuTask {
+  DeviceUse use = DeviceUse::kStreaming;
+  std::int32_t beside_collective = 0;  // of WorkCost
+  std::int64_t device = 0;
+  std::int64_t room = 0;  // of WorkCost
+
+  /// As a task of the stream.
+  static GpuTask Of(const WorkCost& cost, std::size_t stream);
+};
+
+/// How the running tasks of all streams share one GPU, and its collectives wait for other ranks
+/// (docs/costs.md, Contention): when each ends, as things stand. Whoever owns it decides which task
+/// starts when; it tells what happens next on each stream.
+class GpuSharing {
+ public:
+  static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+
+  struct Options {
+    Contention contention;
+    RankSpread spread;  // by position on the compute stream
+    int ranks = 1;
+    std::int64_t collective_gap = 0;  // ns, before a collective that an event or the host let start
+    std::int64_t queued_gap = 0;      // before one that follows a task of its stream at once
+  };
+  /// Options must outlive it.
+  explicit GpuSharing(const Options& options) : options_(options) {}
+
+  /// When something happens next to the stream's running task, kNever without one.
+  std::int64_t event(std::size_t stream) const { return streams_[stream].event; }
+  bool running(std::size_t stream) const { return streams_[stream].running; }
+  bool undisturbed(std::size_t stream) const {
+    return streams_[stream].work_rate == Contention::kAlone;
+  }
+
+  /// A task starts, `at_once` behind another one of its stream or later. Its position is that of
+  /// RankSpread, and of the compute stream only. One that takes no time ends, too.
+  void Start(std::size_t stream,
+             const GpuTask& task,
+             bool at_once,
+             std::size_t position,
+             std::int64_t now);
+
+  /// What event() told of has come: true when the task has ended.
+  bool Advance(std::size_t stream, std::int64_t now);
+
+  /// Tasks that run beside others than before go on at another speed. To be called when everything
+  /// has started that can start `now`.
+  void Settle(std::int64_t now) {
+    if (disturbed_ && options_.contention.measured) {
+      UpdateRates(now);
+    }
+  }
+
+  /// The compute stream has run on alone and is at a later task now, which started at `start`;
+  /// `together`: when it last started one late, or before.
+  void RunOn(const GpuTask& task, std::size_t position, std::int64_t start, std::int64_t together);
+  std::int64_t together() const { return together_; }
+
+ private:
+  static constexpr auto kCompute = static_cast<std::size_t>(StreamRole::kCompute);
+
+  enum class Phase : std::uint8_t {
+    kArriving,  // a collective that has not reached the GPU yet
+    kHeld,      // it waits for multiprocessors, and disturbs nothing
+    kMeeting,   // a collective that waits for the last rank, on its multiprocessors
+    kWorking,
+  };
+
+  struct Stream {
+    bool running = false;
+    Phase phase = Phase::kWorking;
+    bool aligned = false;      // collective: it starts as another one ends, on all ranks
+    bool meets = false;        // collective: it waits for the last rank
+    bool leaves_room = false;  // compute: it started beside a collective
+    GpuTask task;
+    std::int64_t started = 0;
+    std::int64_t reached = 0;  // side streams: the GPU
+    std::int64_t event = kNever;
+    std::int64_t work_left = 0;  // at work_updated, ns x Contention::kAlone
+    std::int64_t work_updated = 0;
+    std::int32_t work_rate = 0;  // per mille of its speed alone
+  };
+
+  bool Disturbs(std::size_t stream) const {
+    const Stream& state = streams_[stream];
+    return state.running && state.phase != Phase::kArriving && state.phase != Phase::kHeld;
+  }
+  bool OnlyComputeRuns() const;
+  bool CollectiveRuns() const;
+  std::int64_t RoomAhead(const Stream& state, std::int64_t now) const;
+  void Arrive(std::size_t stream, std::int64_t now);
+  void FindRoom(std::size_t stream, std::int64_t now);
+  void BeginWork(std::size_t stream, std::int64_t now);
+  void End(std::size_t stream, std::int64_t now);
+  std::int32_t RateOf(std::size_t stream) const;
+  void UpdateRates(std::int64_t now);
+
+  const Options& options_;
+  std::array<Stream, kStreamCount> streams_;
+  std::size_t position_ = 0;            // of the compute task that runs, or ran last
+  std::int64_t together_ = 0;           // when compute last went on as on all other ranks
+  std::int64_t collective_ended_ = -1;  // the last one
+  bool disturbed_ = false;              // a task has started or ended since rates were looked at
+};
+
+}  // namespace dcsim

@@ -1,0 +1,104 @@
+#include "model/cost/multiprocessor_share.h"
+
+#include <gtest/gtest.h>
+
+#include "model/ir/graph_text.h"
+
+namespace dcsim {
+namespace {
+
+constexpr Duration kTime = Duration::FromUs(100);
+
+GpuSpec Gpu() {
+  GpuSpec gpu;
+  gpu.multiprocessors = 132;
+  gpu.contention.measured = true;
+  gpu.contention.collective_multiprocessors = 40;
+  return gpu;
+}
+
+/// Op 0: a product with an output of 8192 x 8192.
+Graph LargeProduct() {
+  return ParseGraphText(
+      "graph product 1 tokens\n"
+      "input a bfloat16[8192,2048]\ninput b bfloat16[2048,8192]\nforward\n"
+      "  y: bfloat16[8192,8192] = aten::mm(a, b)\n"
+      "  l: bfloat16[] = aten::sum(y)\n  loss l\n");
+}
+
+MultiprocessorShare Share(DeviceUse use,
+                          const std::string& kernel,
+                          std::int64_t ctas,
+                          const GpuSpec& gpu = Gpu()) {
+  Profile profile;
+  Kernel entry;
+  entry.name = kernel;
+  entry.ctas = ctas;
+  entry.device_time = kTime;
+  profile.kernels = {entry};
+  OpProfile op;
+  op.kernels = {0};
+  return ShareOf(LargeProduct(), OpId(0), use, kTime, &op, &profile, gpu);
+}
+
+TEST(TileElementsTest, AreInTheKernelsName) {
+  EXPECT_EQ(TileElements("nvjet_sm90_tst_128x256_64x4_2x1_v_bz_coopA_NTN"), 128 * 256);
+  EXPECT_EQ(TileElements("cutlass3x_sm90_tensorop_s64x128x16gemm_bf16_128x64x32_2x1x1_0"),
+            128 * 64);
+  EXPECT_EQ(TileElements("ampere_bf16_s16816gemm_bf16_128x128_ldg8_stages_32x5_nt"), 128 * 128);
+}
+
+TEST(TileElementsTest, MayNotBeThere) {
+  EXPECT_EQ(TileElements("gemv2T_kernel_val"), std::nullopt);
+  EXPECT_EQ(TileElements("x_128x_x128_1x2x3x4_0x5"), std::nullopt);
+  EXPECT_EQ(TileElements(""), std::nullopt);
+}
+
+// 2048 tiles take 16 waves on 132 multiprocessors, 23 on 92.
+TEST(MultiprocessorShareTest, AProductNeedsMoreWavesBesideACollective) {
+  const auto share = Share(DeviceUse::kMatmul, "nvjet_sm90_tst_128x256_64x4_2x1_v_bz_NTN", 132);
+  EXPECT_EQ(share.beside_collective, 1000 * 16 / 23);
+  EXPECT_EQ(share.room, kTime);
+}
+
+// 128 blocks are one wave alone and two beside a collective.
+TEST(MultiprocessorShareTest, AProductOfOneWaveTakesTwice) {
+  EXPECT_EQ(Share(DeviceUse::kMatmul, "gemm", 128).beside_collective, 500);
+}
+
+TEST(MultiprocessorShareTest, AProductThatFitsBesideACollectiveLosesNothing) {
+  EXPECT_EQ(Share(DeviceUse::kMatmul, "gemm", 92).beside_collective, 1000);
+}
+
+// A persistent kernel whose name tells no tile; and one that was not measured.
+TEST(MultiprocessorShareTest, WithoutTilesTheClassCounts) {
+  EXPECT_EQ(Share(DeviceUse::kMatmul, "persistent_gemm", 132).beside_collective, 0);
+  const auto share =
+      ShareOf(LargeProduct(), OpId(0), DeviceUse::kMatmul, kTime, nullptr, nullptr, Gpu());
+  EXPECT_EQ(share.beside_collective, 0);
+  EXPECT_EQ(share.room, kTime);
+}
+
+// 1056 blocks are eight waves.
+TEST(MultiprocessorShareTest, BlocksOfManyWavesLeaveRoomSooner) {
+  EXPECT_EQ(Share(DeviceUse::kAttention, "flash_fwd", 1056).room, Duration::FromNs(12'500));
+}
+
+// Of 100 us: a tenth, and 3 us a kernel. Of a kernel of 4 us half, instead of 3.4.
+TEST(MultiprocessorShareTest, StreamingLosesAShareAndATimeAKernel) {
+  GpuSpec gpu = Gpu();
+  gpu.contention.streaming_kernel = Duration::FromUs(3);
+  gpu.contention.permille[static_cast<std::size_t>(DeviceUse::kStreaming)]
+                         [static_cast<std::size_t>(DeviceUse::kCollective)] = 900;
+  const Graph graph = LargeProduct();
+  const auto rate = [&](Duration time) {
+    return ShareOf(graph, OpId(0), DeviceUse::kStreaming, time, nullptr, nullptr, gpu)
+        .beside_collective;
+  };
+  EXPECT_EQ(rate(kTime), 100'000 * 1000 / 113'000);
+  EXPECT_EQ(rate(Duration::FromUs(4)), 4 * 1000 / 6);
+  EXPECT_EQ(Share(DeviceUse::kStreaming, "mul", 9999, gpu).room, Duration());
+}
+
+}  // namespace
+}  // namespace dcsim
