@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <map>
+#include <numeric>
 #include <string>
 
 #include "model/base/error.h"
@@ -38,6 +39,26 @@ std::vector<std::uint32_t> Roles(const Graph& graph) {
 constexpr std::array<std::int64_t, 8> kAheads = {0, 1, 2, 4, 8, 16, 32, 64};
 
 }  // namespace
+
+const std::vector<Move>& AllMoves() {
+  using Action = Move::Action;
+  using Scope = Move::Scope;
+  static const std::vector<Move> all = {
+      {Action::kShift, Scope::kOne},        {Action::kShift, Scope::kLaunch},
+      {Action::kShift, Scope::kNeighbours}, {Action::kShift, Scope::kRole},
+      {Action::kShift, Scope::kGraph},      {Action::kSetAhead, Scope::kOne},
+      {Action::kSetAhead, Scope::kLaunch},  {Action::kSetAhead, Scope::kNeighbours},
+      {Action::kSetAhead, Scope::kRole},    {Action::kSetAhead, Scope::kGraph},
+      {Action::kGroup, Scope::kOne},        {Action::kGroup, Scope::kLaunch},
+      {Action::kGroup, Scope::kNeighbours}, {Action::kGroup, Scope::kRole},
+      {Action::kGroup, Scope::kGraph},      {Action::kJoin, Scope::kOne},
+      {Action::kJoin, Scope::kLaunch},      {Action::kKeep, Scope::kOne},
+      {Action::kKeep, Scope::kNeighbours},  {Action::kKeep, Scope::kRole},
+      {Action::kKeep, Scope::kGraph},       {Action::kSwapKept, Scope::kOne},
+      {Action::kOptions, Scope::kOne},
+  };
+  return all;
+}
 
 /// A candidate taken apart.
 struct Moves::Draft {
@@ -111,32 +132,64 @@ std::vector<std::uint8_t> Moves::Allowed(const std::vector<std::uint8_t>& persis
   return allowed;
 }
 
-Moves::Selection Moves::Select(const std::vector<GatherSite>& sites, Random& random) const {
-  Selection chosen;
-  const auto one = static_cast<std::uint32_t>(random.Below(sites.size()));
-  switch (random.Below(4)) {
-    case 0:
-      return {one};
-    case 1: {
-      const std::size_t length = 1 + random.Below(std::min<std::size_t>(sites.size(), 32));
-      for (std::size_t i = one; i < std::min(sites.size(), one + length); ++i) {
-        chosen.push_back(static_cast<std::uint32_t>(i));
-      }
-      return chosen;
-    }
-    case 2:
-      for (std::uint32_t i = 0; i < sites.size(); ++i) {
-        if (role_of_[sites[i].param.index()] == role_of_[sites[one].param.index()]) {
-          chosen.push_back(i);
-        }
-      }
-      return chosen;
-    default:
-      for (std::uint32_t i = 0; i < sites.size(); ++i) {
-        chosen.push_back(i);
-      }
-      return chosen;
+/// The gathers that share a launch with this one.
+Moves::Selection Moves::LaunchOf(const GraphChoices& choices, std::uint32_t site) {
+  const std::uint32_t position = choices[site].position;
+  std::uint32_t begin = site;
+  for (std::uint32_t i = site; choices[begin].joined && i-- > 0;) {
+    begin = choices[i].position == position ? i : begin;
   }
+  Selection launch = {begin};
+  for (std::uint32_t i = begin + 1; i < choices.size(); ++i) {
+    if (choices[i].position == position && !choices[i].joined) {
+      break;
+    }
+    if (choices[i].position == position) {
+      launch.push_back(i);
+    }
+  }
+  return launch;
+}
+
+Moves::Selection Moves::RoleOf(const std::vector<GatherSite>& sites, std::uint32_t site) const {
+  Selection role;
+  for (std::uint32_t i = 0; i < sites.size(); ++i) {
+    if (role_of_[sites[i].param.index()] == role_of_[sites[site].param.index()]) {
+      role.push_back(i);
+    }
+  }
+  return role;
+}
+
+/// Random gathers of a graph, which has some.
+Moves::Selection Moves::Select(const Draft& draft,
+                               std::size_t graph,
+                               Move::Scope scope,
+                               Random& random) const {
+  constexpr std::size_t kMostNeighbours = 32;
+  const auto& sites = sites_[draft.order][graph];
+  const auto one = static_cast<std::uint32_t>(random.Below(sites.size()));
+  std::size_t begin = one;
+  std::size_t end = one + 1;
+  switch (scope) {
+    case Move::Scope::kOne:
+      break;
+    case Move::Scope::kLaunch:
+      return LaunchOf(draft.choices[graph], one);
+    case Move::Scope::kNeighbours:
+      end = std::min(sites.size(),
+                     one + 1 + random.Below(std::min<std::size_t>(sites.size(), kMostNeighbours)));
+      break;
+    case Move::Scope::kRole:
+      return RoleOf(sites, one);
+    case Move::Scope::kGraph:
+      begin = 0;
+      end = sites.size();
+      break;
+  }
+  Selection chosen(end - begin);
+  std::iota(chosen.begin(), chosen.end(), static_cast<std::uint32_t>(begin));
+  return chosen;
 }
 
 /// Some first uses earlier or later.
@@ -176,21 +229,50 @@ void Moves::Group(Draft& draft, std::size_t graph, const Selection& chosen, Rand
   }
 }
 
-void Moves::TogglePersistent(Draft& draft, Random& random) const {
-  const std::size_t graph = random.Below(draft.choices.size());
-  const auto& sites = sites_[draft.order][graph];
-  if (sites.empty()) {
-    return;
+/// Into the launch of the gather before or behind by first use. Of two launches the earlier one
+/// takes all, where the first use of all lies behind it.
+void Moves::Join(Draft& draft, std::size_t graph, const Selection& chosen, Random& random) const {
+  GraphChoices& choices = draft.choices[graph];
+  const bool before = random.Below(2) == 0;
+  const std::uint32_t other = before ? chosen.front() - 1 : chosen.back() + 1;
+  if (other >= choices.size()) {
+    return;  // nothing there; before the first, too
   }
-  const Selection chosen = Select(sites, random);
+  Selection together = LaunchOf(choices, other);
+  together.insert(together.end(), chosen.begin(), chosen.end());
+  std::sort(together.begin(), together.end());
+  together.erase(std::unique(together.begin(), together.end()), together.end());
+  const std::uint32_t position =
+      std::min(choices[other].position, choices[chosen.front()].position);
+  for (const std::uint32_t i : together) {
+    choices[i] = {position, i != together.front()};
+  }
+}
+
+void Moves::Keep(Draft& draft, std::size_t graph, const Selection& chosen, Random& random) const {
   const std::uint8_t kept = random.Below(2) == 0 ? 0 : 1;
   for (const std::uint32_t i : chosen) {
-    const ParamId id = sites[i].param;
-    if (rules_.may_keep(id) && !rules_.must_keep(id)) {
+    const ParamId id = sites_[draft.order][graph][i].param;
+    if (MayChange(id)) {
       std::uint8_t& flag = draft.persistent[id.index()];
       flag = chosen.size() == 1 ? 1 - flag : kept;
     }
   }
+}
+
+/// One kept parameter for one that is not: the way on where memory is full.
+void Moves::SwapKept(Draft& draft, Random& random) const {
+  std::array<std::vector<std::size_t>, 2> by_flag;
+  for (std::size_t i = 0; i < draft.persistent.size(); ++i) {
+    if (MayChange(ParamId(i))) {
+      by_flag[draft.persistent[i]].push_back(i);
+    }
+  }
+  if (by_flag[0].empty() || by_flag[1].empty()) {
+    return;
+  }
+  draft.persistent[by_flag[0][random.Below(by_flag[0].size())]] = 1;
+  draft.persistent[by_flag[1][random.Below(by_flag[1].size())]] = 0;
 }
 
 /// A draw that keeps the stage; none when the space lacks it, or the draws miss it.
@@ -209,32 +291,30 @@ bool Moves::HasOptions(const ScheduleOptions& options) const {
   return std::find(space_.options.begin(), space_.options.end(), options) != space_.options.end();
 }
 
-void Moves::ChangeGathers(Draft& draft, std::size_t graph, Random& random) const {
-  const auto& sites = sites_[draft.order][graph];
-  if (sites.empty()) {
+void Moves::Change(Draft& draft, const Move& move, Random& random) const {
+  const bool gathers = draft.options.stage == 3 && !draft.choices.empty();
+  if (!gathers || move.action == Move::Action::kOptions) {
+    return ChangeOptions(draft, random);
+  }
+  if (move.action == Move::Action::kSwapKept) {
+    return SwapKept(draft, random);
+  }
+  const std::size_t graph = random.Below(draft.choices.size());
+  if (sites_[draft.order][graph].empty()) {
     return;
   }
-  const Selection chosen = Select(sites, random);
-  switch (random.Below(5)) {
-    case 0:
-    case 1:
+  const Selection chosen = Select(draft, graph, move.scope, random);
+  switch (move.action) {
+    case Move::Action::kShift:
       return Shift(draft, graph, chosen, random);
-    case 2:
+    case Move::Action::kSetAhead:
       return SetAhead(draft, graph, chosen, random);
-    default:
+    case Move::Action::kGroup:
       return Group(draft, graph, chosen, random);
-  }
-}
-
-void Moves::Change(Draft& draft, Random& random) const {
-  const bool gathers = draft.options.stage == 3 && !draft.choices.empty();
-  const std::size_t kind = gathers ? random.Below(10) : 9;
-  if (kind < 6) {
-    ChangeGathers(draft, random.Below(draft.choices.size()), random);
-  } else if (kind < 9) {
-    TogglePersistent(draft, random);
-  } else {
-    ChangeOptions(draft, random);
+    case Move::Action::kJoin:
+      return Join(draft, graph, chosen, random);
+    default:
+      return Keep(draft, graph, chosen, random);
   }
 }
 
@@ -270,28 +350,40 @@ std::optional<Candidate> Moves::Finish(const Draft& draft) const {
   return candidate;
 }
 
-Candidate Moves::Mutate(const Candidate& candidate, Random& random) const {
-  constexpr int kDraws = 8;
-  Draft original{candidate.options, candidate.order, candidate.persistent, {}};
+Moves::Draft Moves::TakeApart(const Candidate& candidate) const {
+  Draft draft{candidate.options, candidate.order, candidate.persistent, {}};
   for (std::size_t g = 0; g < candidate.gathers.size(); ++g) {
-    original.choices.push_back(candidate.options.stage == 3
-                                   ? DecodeGathers(sites_[candidate.order][g], candidate.gathers[g])
-                                   : GraphChoices());
+    draft.choices.push_back(candidate.options.stage == 3
+                                ? DecodeGathers(sites_[candidate.order][g], candidate.gathers[g])
+                                : GraphChoices());
   }
+  return draft;
+}
+
+Candidate Moves::Apply(const Candidate& candidate, const Move& move, Random& random) const {
+  constexpr int kDraws = 8;
+  const Draft original = TakeApart(candidate);
   for (int draw = 0; draw < kDraws; ++draw) {
     Draft draft = original;
     if (!HasOptions(draft.options)) {
       ChangeOptions(draft, random);  // a start from outside
     }
-    const std::size_t changes = 1 + random.Below(3);
-    for (std::size_t i = 0; i < changes; ++i) {
-      Change(draft, random);
-    }
-    if (auto changed = Finish(draft)) {
+    Change(draft, move, random);
+    auto changed = Finish(draft);
+    if (changed && *changed != candidate) {
       return *std::move(changed);
     }
   }
   return candidate;
+}
+
+Candidate Moves::Mutate(const Candidate& candidate, Random& random) const {
+  const std::size_t changes = 1 + random.Below(3);
+  Candidate changed = candidate;
+  for (std::size_t i = 0; i < changes; ++i) {
+    changed = Apply(changed, AllMoves()[random.Below(AllMoves().size())], random);
+  }
+  return changed;
 }
 
 Candidate Moves::Cross(const Candidate& a, const Candidate& b, Random& random) const {

@@ -9,6 +9,33 @@
 
 namespace dcsim {
 
+/// One kind of change to a candidate.
+struct Move {
+  enum class Action : std::uint8_t {
+    kShift,     // gathers some first uses earlier or later
+    kSetAhead,  // gathers a number of first uses before their own
+    kGroup,     // runs of gathers share launches, or each gets its own
+    kJoin,      // gathers share the launch of the gather before or behind them
+    kKeep,      // parameters kept or not
+    kSwapKept,  // one parameter kept instead of another
+    kOptions,   // other options of the same stage
+  };
+  enum class Scope : std::uint8_t {
+    kOne,
+    kLaunch,      // those that share a launch
+    kNeighbours,  // a run, by first use
+    kRole,        // the same name in every layer
+    kGraph,
+  };
+  Action action = Action::kShift;
+  Scope scope = Scope::kOne;  // gathers of one graph; kSwapKept and kOptions do not look at it
+
+  bool operator==(const Move&) const = default;
+};
+
+/// Every action with every scope that makes sense for it.
+const std::vector<Move>& AllMoves();
+
 /// Builds and changes candidates so that they stay inside a space. Immutable.
 class Moves {
  public:
@@ -37,10 +64,12 @@ class Moves {
   Candidate WithPersistent(const Candidate& candidate,
                            const std::vector<std::uint8_t>& persistent) const;
 
-  /// One to three random changes: gathers of one parameter, of one role (the same name in every
-  /// layer), of neighbours or of a whole graph moved, joined to launches or parted; parameters kept
-  /// or not; other options of the same stage, at once where the candidate's are not the space's.
-  /// The same candidate when a few draws all leave the space.
+  /// A change of this kind, of random gathers by a random distance; of stages 1 and 2 options are
+  /// all that can change. Options that are not the space's are replaced first. The same candidate
+  /// when a few draws all change nothing or leave the space.
+  Candidate Apply(const Candidate& candidate, const Move& move, Random& random) const;
+
+  /// One to three changes of random kinds.
   Candidate Mutate(const Candidate& candidate, Random& random) const;
 
   /// Options and persistent parameters of one, the gathers of each graph from either; both must
@@ -52,13 +81,18 @@ class Moves {
 
   struct Draft;
   std::vector<std::uint8_t> Allowed(const std::vector<std::uint8_t>& persistent) const;
-  void Change(Draft& draft, Random& random) const;
-  Selection Select(const std::vector<GatherSite>& sites, Random& random) const;
-  void ChangeGathers(Draft& draft, std::size_t graph, Random& random) const;
+  Draft TakeApart(const Candidate& candidate) const;
+  void Change(Draft& draft, const Move& move, Random& random) const;
+  Selection Select(const Draft& draft, std::size_t graph, Move::Scope scope, Random& random) const;
+  static Selection LaunchOf(const GraphChoices& choices, std::uint32_t site);
+  Selection RoleOf(const std::vector<GatherSite>& sites, std::uint32_t site) const;
   void Shift(Draft& draft, std::size_t graph, const Selection& chosen, Random& random) const;
   void SetAhead(Draft& draft, std::size_t graph, const Selection& chosen, Random& random) const;
   void Group(Draft& draft, std::size_t graph, const Selection& chosen, Random& random) const;
-  void TogglePersistent(Draft& draft, Random& random) const;
+  void Join(Draft& draft, std::size_t graph, const Selection& chosen, Random& random) const;
+  void Keep(Draft& draft, std::size_t graph, const Selection& chosen, Random& random) const;
+  void SwapKept(Draft& draft, Random& random) const;
+  bool MayChange(ParamId id) const { return rules_.may_keep(id) && !rules_.must_keep(id); }
   void ChangeOptions(Draft& draft, Random& random) const;
   std::uint32_t SlotAhead(const std::vector<GatherSite>& sites,
                           std::size_t site,

@@ -125,7 +125,7 @@ class Starts : public SearchStrategy {
 
 /// Of what the grid and persistence leave of the budget, local search gets this share, evolution
 /// the rest.
-constexpr double kLocalShare = 0.7;
+constexpr double kLocalShare = 0.8;
 
 SearchResult SearchByDefault(Evaluator& evaluator,
                              const Moves& moves,

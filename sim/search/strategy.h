@@ -45,9 +45,10 @@ std::unique_ptr<SearchStrategy> MakePersistence(const Moves& moves,
                                                 const std::vector<Scored>& starts,
                                                 Bytes limit);
 
-/// Beam search from the starts: the best few candidates' random neighbours, the best few of all of
-/// them, and so on; where nothing improves for some rounds, again from the next start or from a
-/// shaken best.
+/// Hill climbing from the starts, in a few chains side by side: of a few random changes of each the
+/// best one, unless it is slower. Kinds of changes that made something faster lately are drawn more
+/// often; now and then the best chain takes the place of the worst; where nothing improves for some
+/// rounds, again from the next starts or from a shaken best.
 std::unique_ptr<SearchStrategy> MakeLocalSearch(const Moves& moves,
                                                 std::vector<Scored> starts,
                                                 std::uint64_t seed);

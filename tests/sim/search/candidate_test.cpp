@@ -1,5 +1,6 @@
 #include "sim/search/candidate.h"
 
+#include <algorithm>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -73,6 +74,60 @@ TEST(CandidateTest, ChoicesComeBackFromTheirLaunches) {
   EXPECT_EQ(gathers.launches[1], (GatherLaunch{0, 3}));
   EXPECT_EQ(gathers.launches[2], (GatherLaunch{sites[3].first, 4}));
   EXPECT_EQ(DecodeGathers(sites, gathers), choices);
+}
+
+std::size_t CountKept(const Candidate& candidate) {
+  return static_cast<std::size_t>(
+      std::count(candidate.persistent.begin(), candidate.persistent.end(), 1));
+}
+
+std::size_t CountLaunches(const Candidate& candidate) {
+  std::size_t launches = 0;
+  for (const GraphGathers& gathers : candidate.gathers) {
+    launches += gathers.launches.size();
+  }
+  return launches;
+}
+
+/// A candidate with some parameters kept and some launches of two, and one move away from it.
+struct MovedCase {
+  explicit MovedCase(const Move& move)
+      : graph(ProductChain(6)),
+        cluster(HandCluster()),
+        problem(MakeProblem({graph, nullptr, cluster}, 4)),
+        space(SmallSpace(64)),
+        moves(problem, space),
+        before(moves.Uniform(space.options.front(), 2, 2, {1, 0, 1, 0, 0, 0})) {
+    Random random(5);
+    for (int i = 0; i < 50; ++i) {
+      after.push_back(moves.Apply(before, move, random));
+    }
+  }
+
+  Graph graph;
+  Cluster cluster;
+  SearchProblem problem;
+  SearchSpace space;
+  Moves moves;
+  Candidate before;
+  std::vector<Candidate> after;
+};
+
+TEST(MovesTest, SwapKeepsTheNumberOfKept) {
+  const MovedCase each({Move::Action::kSwapKept, Move::Scope::kOne});
+  for (const Candidate& after : each.after) {
+    EXPECT_NE(after.persistent, each.before.persistent);
+    EXPECT_EQ(CountKept(after), CountKept(each.before));
+  }
+}
+
+// A launch holds two at most here, so that a gather can leave one for another: launches may stay as
+// many, and never become more.
+TEST(MovesTest, JoinMakesNoLaunches) {
+  const MovedCase each({Move::Action::kJoin, Move::Scope::kOne});
+  for (const Candidate& after : each.after) {
+    EXPECT_LE(CountLaunches(after), CountLaunches(each.before));
+  }
 }
 
 // Each decision moves both halves of the hash.

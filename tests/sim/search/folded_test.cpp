@@ -1,5 +1,6 @@
 // Scores by exact shortcuts against Lower and Simulate, to the nanosecond and byte.
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -102,6 +103,18 @@ std::vector<Candidate> WalkedCandidates(const Moves& moves, std::uint64_t seed) 
   return candidates;
 }
 
+/// Different candidates whose memory comes in blocks: with expandable segments steps may go on
+/// asking the driver, and then nothing is folded.
+std::size_t CountWithDefaultAllocator(const std::vector<Candidate>& candidates) {
+  std::set<CandidateHash> different;
+  for (const Candidate& candidate : candidates) {
+    if (candidate.options.allocator == AllocatorMode::kDefault) {
+      different.insert(HashOf(candidate));
+    }
+  }
+  return different.size();
+}
+
 void CompareWorkload(const std::string& folder, const std::string& cluster_file, Json options) {
   const Graph graph = WorkloadGraph(folder);
   const Cluster cluster =
@@ -116,7 +129,7 @@ void CompareWorkload(const std::string& folder, const std::string& cluster_file,
   const auto candidates = WalkedCandidates(moves, 7);
   Evaluator evaluator(problem, {});
   const auto found = evaluator.Evaluate(candidates);
-  EXPECT_GE(evaluator.folded() * 2, evaluator.evaluated());
+  EXPECT_GE(evaluator.folded(), CountWithDefaultAllocator(candidates));
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     const Score expected = EvaluatePlainly(problem, candidates[i], evaluator.memory_limit());
     EXPECT_EQ(found[i], expected) << i << ": " << Describe(found[i]) << ", expected "
