@@ -47,6 +47,7 @@ def row(pair):
         "predicted": predicted["step_time_ns"] / 1e6,
         "measured": measured["step_time_ns"] / 1e6,
         "error": error("step_time_ns"),
+        "inside": abs(predicted["step_time_ns"] - measured["step_time_ns"]) <= predicted["bound_ns"],
         "spread": 100 * (times[-1] - times[0]) / measured["step_time_ns"],
         "allocated": error("peak_allocated_bytes"),
         "reserved": error("peak_reserved_bytes"),
@@ -63,17 +64,19 @@ def table_text(rows):
         "# Measured steps, and what is predicted for them",
         "",
         "Made by `tools/accuracy.py`; a test predicts every row again and fails when an error grows. ms: median step, maximum over ranks.",
+        "Inside: the measured step is within the prediction's bound (nine of ten should be).",
         "Error: predicted against measured, %. Spread: longest less shortest repeat, % of the median. Memory: errors of peak allocated and reserved, %.",
         "",
     ]
     for key in ("workload", "cluster"):
-        lines += [f"| {key} | cases | mean error | largest | memory the same |", "| --- | --- | --- | --- | --- |"]
+        lines += [f"| {key} | cases | mean error | largest | inside | memory the same |", "| --- | --- | --- | --- | --- | --- |"]
         for value in sorted({each[key] for each in rows}) + ["all"]:
             part = [each for each in rows if value in (each[key], "all")]
             worst = max(part, key=lambda each: abs(each["error"]))["error"]
             mean = sum(abs(each["error"]) for each in part) / len(part)
             same = sum(each["same"] for each in part)
-            lines.append(f"| {value} | {len(part)} | {mean:.1f} % | {worst:+.1f} % | {same} |")
+            inside = sum(each["inside"] for each in part)
+            lines.append(f"| {value} | {len(part)} | {mean:.1f} % | {worst:+.1f} % | {inside} | {same} |")
         lines.append("")
     lines += ["| workload | cluster | plan | predicted | measured | error | spread | memory |", "| --- | --- | --- | --- | --- | --- | --- | --- |"]
     for each in rows:

@@ -27,6 +27,15 @@ struct DeviceGaps {
                                    // once; else `kernel`
 };
 
+/// How wrong the parts of a prediction are: standard deviations, as shares of the part's times.
+struct PartErrors {
+  double ops = 0;
+  double collectives = 0;
+  double contention = 0;  // of what tasks lose beside others
+  double host = 0;
+  Duration step;  // of a whole step, whatever it does
+};
+
 /// One kind of GPU: data-sheet figures, and how much of them kernels reach. The roofline of ops
 /// that no profile covers. File form: dc-gpu/1 (configs/gpus).
 struct GpuSpec {
@@ -44,6 +53,7 @@ struct GpuSpec {
   std::vector<Bytes> workspaces;    // that libraries allocate once (cuBLAS)
   DeviceGaps gaps;
   Contention contention;
+  std::optional<PartErrors> errors;
   std::string source;  // of these figures, for people
 
   double MatmulFlops(DType dtype) const;  // peak, 0 when the GPU has no such products

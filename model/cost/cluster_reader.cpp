@@ -151,6 +151,30 @@ void ReadContention(ObjectReader& object, GpuSpec& gpu) {
   contention.measured = true;
 }
 
+void ReadErrors(ObjectReader& object, GpuSpec& gpu) {
+  const Json* value = object.Find("errors");
+  if (value == nullptr) {
+    return;
+  }
+  const Path path = object.At("errors");
+  ObjectReader fields(*value, path, object.faults());
+  PartErrors errors;
+  const auto read = [&](std::string_view key, double& share) {
+    if (fields.Required(key, ReadNumber, share) && !(share >= 0 && share <= 1)) {
+      object.faults().Add(fields.At(key), "expected a standard deviation as a share, 0 to 1");
+    }
+  };
+  read("ops", errors.ops);
+  read("collectives", errors.collectives);
+  read("contention", errors.contention);
+  read("host", errors.host);
+  fields.Required("step", ReadDuration, errors.step);
+  std::string source;
+  fields.Required("source", ReadString, source);
+  fields.RejectUnknown();
+  gpu.errors = errors;
+}
+
 GpuSpec ReadGpu(const Json& value, const Path& path, Faults& faults) {
   ObjectReader object(value, path, faults);
   GpuSpec gpu;
@@ -172,6 +196,7 @@ GpuSpec ReadGpu(const Json& value, const Path& path, Faults& faults) {
   ReadWorkspaces(object, gpu);
   ReadGaps(object, gpu);
   ReadContention(object, gpu);
+  ReadErrors(object, gpu);
   object.Required("source", ReadString, gpu.source);
   object.RejectUnknown();
   return gpu;

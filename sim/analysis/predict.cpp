@@ -10,6 +10,7 @@
 #include "model/passes/lower.h"
 #include "sim/analysis/step_metrics.h"
 #include "sim/analysis/timeline_recorder.h"
+#include "sim/analysis/uncertainty.h"
 
 namespace dcsim {
 namespace {
@@ -115,6 +116,9 @@ Prediction Predict(const Schedule& schedule,
     result.stop = DescribeStop(*simulation.stop, schedule, inputs.graph);
   }
   result.step_time = Median(simulation.measured_step_times(options.warmup_steps));
+  if (simulation.outcome == Outcome::kCompleted) {
+    result.bound = StepTimeBound(result.step_time, schedule, costs, inputs.cluster);
+  }
   result.compute = metrics.compute();
   result.exposed_communication = metrics.exposed_communication();
   AddMemory(result, simulation);

@@ -13,10 +13,15 @@ std::string StepLines(const Result& result) {
   const auto of_step = [step](Duration part) {
     return Percent(static_cast<double>(part.ns()) / step) + " of the step";
   };
-  return TableLine("step time", FormatDuration(result.step_time),
-                   Thousands(result.tokens_per_second) + " tokens/s   " +
-                       Percent(result.model_flops_utilisation) + " model FLOPs utilisation") +
-         TableLine("  compute", FormatDuration(result.compute), of_step(result.compute)) +
+  std::string lines =
+      TableLine("step time", FormatDuration(result.step_time),
+                Thousands(result.tokens_per_second) + " tokens/s   " +
+                    Percent(result.model_flops_utilisation) + " model FLOPs utilisation");
+  if (result.bound) {
+    lines += TableLine("  give or take", FormatDuration(*result.bound),
+                       "nine of ten measured steps should be this near");
+  }
+  return lines + TableLine("  compute", FormatDuration(result.compute), of_step(result.compute)) +
          TableLine("  exposed communication", FormatDuration(result.exposed_communication),
                    of_step(result.exposed_communication));
 }

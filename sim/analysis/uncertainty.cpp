@@ -1,0 +1,34 @@
+#include "sim/analysis/uncertainty.h"
+
+#include <array>
+#include <cmath>
+
+#include "sim/analysis/what_if.h"
+
+namespace dcsim {
+
+std::optional<Duration> StepTimeBound(Duration step_time,
+                                      const Schedule& schedule,
+                                      std::span<const WorkCost> costs,
+                                      const Cluster& cluster) {
+  if (!cluster.gpu.errors) {
+    return std::nullopt;
+  }
+  const PartErrors& errors = *cluster.gpu.errors;
+  std::array<Change, 4> changes;
+  changes[0].ops = 1 + errors.ops;
+  changes[1].collectives = 1 + errors.collectives;
+  changes[2].contention = 1 + errors.contention;
+  changes[3].host = 1 + errors.host;
+  const auto fixed = static_cast<double>(errors.step.ns());
+  double variance = fixed * fixed;
+  for (const Change& change : changes) {
+    const Duration time = StepTimeWith(change, schedule, costs, cluster);
+    const auto difference = static_cast<double>((time - step_time).ns());
+    variance += difference * difference;
+  }
+  constexpr double kNineOfTen = 1.645;
+  return Duration::FromNs(std::llround(kNineOfTen * std::sqrt(variance)));
+}
+
+}  // namespace dcsim

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "model/cost/cluster.h"
+#include "model/cost/work_cost.h"
+#include "model/ir/schedule.h"
+
+namespace dcsim {
+
+/// Half-width of the interval around a predicted step time in which nine of ten measured ones are
+/// expected. None when the GPU file does not say how wrong its parts are.
+///
+/// The step is simulated again with ops, collectives, what is lost beside others and host calls
+/// each slower by one standard deviation (PartErrors); the parts are independent:
+///
+///   1.645 * sqrt(sum of squared differences + PartErrors::step^2)
+std::optional<Duration> StepTimeBound(Duration step_time,
+                                      const Schedule& schedule,
+                                      std::span<const WorkCost> costs,
+                                      const Cluster& cluster);
+
+}  // namespace dcsim

@@ -1,0 +1,68 @@
+#include "sim/analysis/uncertainty.h"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "model/passes/resolve.h"
+#include "sim/analysis/predict.h"
+#include "sim/analysis/what_if.h"
+#include "tests/sim/test_cluster.h"
+#include "tests/support/tiny_graphs.h"
+
+namespace dcsim {
+namespace {
+
+/// The plain ZeRO-3 step of a small graph, predicted.
+struct Predicted {
+  Graph graph = TwoLayers();
+  Cluster cluster = HandCluster();
+  Plan plan;
+  PredictionInputs inputs{graph, nullptr, cluster};
+
+  explicit Predicted(std::optional<PartErrors> errors) {
+    cluster.gpu.errors = errors;
+    plan = Resolve(TinySpec(3), graph, 4);
+  }
+  Result result() { return Predict(LowerFor(plan, inputs), plan, inputs, false).result; }
+
+  double Slower(const Change& change) {
+    const Schedule schedule = LowerFor(plan, inputs);
+    const auto costs = EstimateWorks(schedule, graph, nullptr, cluster);
+    const Duration time = StepTimeWith(change, schedule, costs, cluster);
+    return static_cast<double>((time - result().step_time).ns());
+  }
+};
+
+TEST(StepTimeBoundTest, IsUnknownWithoutErrorsOfTheParts) {
+  EXPECT_FALSE(Predicted(std::nullopt).result().bound);
+}
+
+// 1.645 standard deviations hold nine of ten values of a normal distribution.
+TEST(StepTimeBoundTest, AnErrorOfTheWholeStepIsTheWholeBound) {
+  PartErrors errors;
+  errors.step = Duration::FromUs(100);
+  EXPECT_EQ(Predicted(errors).result().bound, Duration::FromNs(164'500));
+}
+
+// Parts err independently: squares add up.
+TEST(StepTimeBoundTest, EachPartAddsWhatItsErrorMakesOfTheStep) {
+  PartErrors errors;
+  errors.ops = 0.1;
+  errors.collectives = 0.2;
+  errors.host = 0.3;
+  Predicted predicted(errors);
+  Change ops;
+  ops.ops = 1.1;
+  Change collectives;
+  collectives.collectives = 1.2;
+  Change host;
+  host.host = 1.3;
+  const double apart =
+      std::hypot(predicted.Slower(ops), predicted.Slower(collectives), predicted.Slower(host));
+  ASSERT_GT(apart, 0);
+  EXPECT_EQ(predicted.result().bound, Duration::FromNs(std::llround(1.645 * apart)));
+}
+
+}  // namespace
+}  // namespace dcsim
