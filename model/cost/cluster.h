@@ -97,6 +97,7 @@ struct Cluster {
   std::vector<CollectiveTable> collectives;
   Link intra_node;
   std::optional<Link> inter_node;  // needed for more than one node
+  double straggler = 1;            // times that one rank's kernels take as long; the others wait
   std::string measured;            // versions, machine, date and command of the tables
   Json document;                   // the whole file, for results
 

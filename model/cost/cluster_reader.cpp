@@ -279,6 +279,12 @@ Cluster ReadCluster(const Json& document, const Locator& locate) {
   } else if (cluster.nodes > 1) {
     faults.Add(root, "key 'inter_node' is missing; a cluster of several nodes needs it");
   }
+  constexpr double kMostStraggler = 100;
+  if (object.Optional("straggler", ReadNumber, cluster.straggler) &&
+      !(cluster.straggler >= 1 && cluster.straggler <= kMostStraggler)) {
+    faults.Add(object.At("straggler"),
+               "expected how many times as long one rank's kernels take, from 1 to 100");
+  }
   object.Required("measured", ReadString, cluster.measured);
   ReadTables(object, cluster);
   object.RejectUnknown();

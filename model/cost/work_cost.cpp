@@ -141,6 +141,17 @@ WorkCost CostOf(const CostInputs& inputs, const Work& work) {
   return {};
 }
 
+/// The cost on a rank whose kernels are slower. Collectives wait for it, and go on as fast as ever.
+void SlowDown(const Work& work, double straggler, WorkCost& cost) {
+  const bool kernels = work.kind == Work::Kind::kOp || work.kind == Work::Kind::kMemory;
+  if (!kernels || straggler == 1) {
+    return;
+  }
+  const double ns = static_cast<double>(cost.device.ns()) * straggler;
+  cost.device = Duration::FromNs(std::llround(ns));
+  cost.source = Source::kEstimated;
+}
+
 }  // namespace
 
 Duration RooflineTime(const Graph& graph, OpId id, const GpuSpec& gpu) {
@@ -159,6 +170,7 @@ std::vector<WorkCost> EstimateWorks(const Schedule& schedule,
   for (const Work& work : schedule.works()) {
     WorkCost cost = CostOf(inputs, work);
     cost.host += cluster.host.event * work.events;
+    SlowDown(work, cluster.straggler, cost);
     costs.push_back(cost);
   }
   return costs;

@@ -91,6 +91,13 @@ TEST(ClusterReaderTest, ContentionIsRead) {
   EXPECT_EQ(gpu.gaps.collective, Duration::FromUs(18));
 }
 
+TEST(ClusterReaderTest, StragglerIsRead) {
+  EXPECT_EQ(TestCluster().straggler, 1);
+  Json document = ClusterDocument();
+  document["straggler"] = 1.05;
+  EXPECT_EQ(ReadCluster(document, PointerLocator("c")).straggler, 1.05);
+}
+
 TEST(ClusterReaderTest, OneNodeNeedsNoLinkBetweenNodes) {
   Json document = ClusterDocument();
   document["nodes"] = 1;
@@ -130,6 +137,9 @@ INSTANTIATE_TEST_SUITE_P(
               "c: /intra_node/bus_bandwidth: expected more than 0"},
         Break{"LatencyWithoutUnit", [](Json& d) { d["inter_node"]["latency"] = 10; },
               "c: /inter_node/latency: expected a time with a unit such as \"4.9 us\", found 10"},
+        Break{"FastStraggler", [](Json& d) { d["straggler"] = 0.9; },
+              "c: /straggler: expected how many times as long one rank's kernels take, from 1 to "
+              "100"},
         Break{"NoMeasured", [](Json& d) { d.erase("measured"); }, "c: key 'measured' is missing"},
         Break{"UnknownKey", [](Json& d) { d["intranode"] = 1; },
               "c: /intranode: unknown key 'intranode', did you mean 'intra_node'?"},
