@@ -104,14 +104,16 @@ struct Cluster {
   int nodes = 1;
   int gpus_per_node = 1;
   GpuSpec gpu;
-  double slowest_gpu = 1;  // op times of the slowest GPU of the job over those of the profiled one
   HostCosts host;
   std::vector<PatternRate> memory_patterns;  // those that were measured
   std::vector<CollectiveTable> collectives;
   Link intra_node;
   std::optional<Link> inter_node;  // needed for more than one node
-  std::string measured;            // versions, machine, date and command of the tables
-  Json document;                   // the whole file, for results
+  /// How many times as long kernels take on the slowest GPU of the job as on the one that was
+  /// profiled; all others wait for it.
+  double straggler = 1;
+  std::string measured;  // versions, machine, date and command of the tables
+  Json document;         // the whole file, for results
 
   int gpus() const { return nodes * gpus_per_node; }
 };

@@ -297,20 +297,6 @@ void ReadPatterns(ObjectReader& object, Cluster& cluster) {
   fields.RejectUnknown();
 }
 
-void ReadSlowestGpu(ObjectReader& object, Cluster& cluster) {
-  constexpr double kLeast = 0.5;
-  constexpr double kMost = 10;
-  double ratio = 1;
-  if (!object.Optional("slowest_gpu", ReadNumber, ratio)) {
-    return;
-  }
-  if (!(ratio >= kLeast && ratio <= kMost)) {
-    object.faults().Add(object.At("slowest_gpu"), "expected a ratio of op times, 0.5 to 10");
-    return;
-  }
-  cluster.slowest_gpu = ratio;
-}
-
 }  // namespace
 
 double GpuSpec::MatmulFlops(DType dtype) const {
@@ -335,7 +321,6 @@ Cluster ReadCluster(const Json& document, const Locator& locate) {
   if (const Json* gpu = object.Require("gpu")) {
     cluster.gpu = ReadGpu(*gpu, object.At("gpu"), faults);
   }
-  ReadSlowestGpu(object, cluster);
   if (const Json* host = object.Require("host")) {
     cluster.host = ReadHostCosts(*host, object.At("host"), faults);
   }
@@ -347,6 +332,12 @@ Cluster ReadCluster(const Json& document, const Locator& locate) {
     cluster.inter_node = ReadLink(*link, object.At("inter_node"), faults);
   } else if (cluster.nodes > 1) {
     faults.Add(root, "key 'inter_node' is missing; a cluster of several nodes needs it");
+  }
+  constexpr double kMostStraggler = 100;
+  if (object.Optional("straggler", ReadNumber, cluster.straggler) &&
+      !(cluster.straggler >= 1 && cluster.straggler <= kMostStraggler)) {
+    faults.Add(object.At("straggler"),
+               "expected how many times as long one rank's kernels take, from 1 to 100");
   }
   object.Required("measured", ReadString, cluster.measured);
   ReadTables(object, cluster);

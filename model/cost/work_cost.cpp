@@ -68,11 +68,6 @@ DeviceUse UseOf(const Graph& graph, OpId id) {
   return DeviceUse::kStreaming;
 }
 
-/// On the GPU that all others wait for.
-Duration SlowestTime(Duration time, const Cluster& cluster) {
-  return Duration::FromNs(std::llround(static_cast<double>(time.ns()) * cluster.slowest_gpu));
-}
-
 WorkCost OpCost(const CostInputs& inputs, OpId id) {
   if (inputs.facts.is_view[id.index()]) {
     return {.host = inputs.cluster.host.view, .source = Source::kMeasured};
@@ -83,12 +78,11 @@ WorkCost OpCost(const CostInputs& inputs, OpId id) {
   if (measured != nullptr) {
     const auto kernels = static_cast<std::int64_t>(measured->kernels.size());
     const Duration gap = inputs.cluster.gpu.gaps.kernel.value_or(inputs.profile->kernel_gap);
-    cost.device = SlowestTime(measured->device_time, inputs.cluster) + gap * kernels;
+    cost.device = measured->device_time + gap * kernels;
     cost.host = measured->host_time;
     cost.source = Source::kMeasured;
   } else {
-    const Duration time = RooflineTime(inputs.graph, id, inputs.cluster.gpu);
-    cost.device = SlowestTime(time, inputs.cluster);
+    cost.device = RooflineTime(inputs.graph, id, inputs.cluster.gpu);
     cost.host = inputs.cluster.host.launch;
     cost.source = Source::kEstimated;
   }
@@ -166,6 +160,19 @@ WorkCost CostOf(const CostInputs& inputs, const Work& work) {
   return {};
 }
 
+/// The cost on a rank whose kernels are slower. Collectives wait for it, and go on as fast as ever.
+void SlowDown(const Work& work, double straggler, WorkCost& cost) {
+  const bool kernels = work.kind == Work::Kind::kOp || work.kind == Work::Kind::kMemory;
+  if (!kernels || straggler == 1) {
+    return;
+  }
+  const auto slower = [straggler](Duration time) {
+    return Duration::FromNs(std::llround(static_cast<double>(time.ns()) * straggler));
+  };
+  cost.device = slower(cost.device);
+  cost.room = slower(cost.room);
+}
+
 }  // namespace
 
 Duration RooflineTime(const Graph& graph, OpId id, const GpuSpec& gpu) {
@@ -184,6 +191,7 @@ std::vector<WorkCost> EstimateWorks(const Schedule& schedule,
   for (const Work& work : schedule.works()) {
     WorkCost cost = CostOf(inputs, work);
     cost.host += cluster.host.event * work.events;
+    SlowDown(work, cluster.straggler, cost);
     costs.push_back(cost);
   }
   return costs;

@@ -32,6 +32,8 @@ struct WorkCost {
 /// else bandwidth * efficiency. Host: a view, launch, or NCCL call each at its own cost, and one
 /// event cost an event. Throws Error when a floating matrix product has a dtype that the GPU table
 /// lacks.
+/// With a straggler all costs are that rank's: its ops and memory work take Cluster::straggler
+/// times as long; collectives, which wait for it, as long as ever.
 std::vector<WorkCost> EstimateWorks(const Schedule& schedule,
                                     const Graph& graph,
                                     const Profile* profile,

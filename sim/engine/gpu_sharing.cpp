@@ -14,6 +14,18 @@ GpuTask GpuTask::Of(const WorkCost& cost, std::size_t stream) {
   return task;
 }
 
+GpuSharing::Options GpuSharing::Options::Of(const SimulationOptions& simulation,
+                                            int ranks,
+                                            std::span<const RankSpread::Occupied> compute) {
+  Options options;
+  options.contention = simulation.contention;
+  options.spread = RankSpread(compute, simulation.contention.rank_drift);
+  options.ranks = ranks;
+  options.collective_gap = simulation.collective_gap.ns();
+  options.queued_gap = simulation.queued_gap.ns();
+  return options;
+}
+
 bool GpuSharing::OnlyComputeRuns() const {
   for (std::size_t s = 0; s < kStreamCount; ++s) {
     if (s != kCompute && streams_[s].running) {

@@ -4,10 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <span>
 
 #include "model/cost/work_cost.h"
 #include "model/ir/schedule.h"
 #include "sim/engine/rank_spread.h"
+#include "sim/engine/simulate.h"
 
 namespace dcsim {
 
@@ -35,6 +37,11 @@ class GpuSharing {
     int ranks = 1;
     std::int64_t collective_gap = 0;  // ns, before a collective that an event or the host let start
     std::int64_t queued_gap = 0;      // before one that follows a task of its stream at once
+
+    /// compute   what the tasks of the compute stream occupy, by position
+    static Options Of(const SimulationOptions& simulation,
+                      int ranks,
+                      std::span<const RankSpread::Occupied> compute);
   };
   /// Options must outlive it.
   explicit GpuSharing(const Options& options) : options_(options) {}

@@ -7,24 +7,14 @@
 
 namespace dcsim {
 
-GpuSharing::Options SimulationRun::SharingOf(const StepProgram& program,
-                                             int ranks,
-                                             const SimulationOptions& options) {
-  GpuSharing::Options sharing;
-  sharing.contention = options.contention;
-  sharing.ranks = ranks;
-  sharing.collective_gap = options.collective_gap.ns();
-  sharing.queued_gap = options.queued_gap.ns();
-  if (options.contention.measured) {
-    std::vector<RankSpread::Occupied> compute;
-    const auto tasks = program.stream_tasks(static_cast<std::size_t>(StreamRole::kCompute));
-    compute.reserve(tasks.size());
-    for (const std::uint32_t task : tasks) {
-      compute.push_back({program.cost(task).device, program.cost(task).room});
-    }
-    sharing.spread = RankSpread(compute, options.contention.rank_drift);
+std::vector<RankSpread::Occupied> SimulationRun::ComputeOf(const StepProgram& program) {
+  std::vector<RankSpread::Occupied> compute;
+  const auto tasks = program.stream_tasks(static_cast<std::size_t>(StreamRole::kCompute));
+  compute.reserve(tasks.size());
+  for (const std::uint32_t task : tasks) {
+    compute.push_back({program.cost(task).device, program.cost(task).room});
   }
-  return sharing;
+  return compute;
 }
 
 /// The actor with the earliest event; of several at one time the first, so the host comes last.

@@ -62,16 +62,14 @@ class SimulationRun {
         options_(options),
         observers_(observers),
         memory_(schedule, options.allocator),
-        sharing_(SharingOf(program_, schedule.ranks(), options)),
+        sharing_(GpuSharing::Options::Of(options, schedule.ranks(), ComputeOf(program_))),
         gpu_(sharing_),
         steps_(options.warmup_steps + options.measured_steps) {}
 
   Simulation Run();
 
  private:
-  static GpuSharing::Options SharingOf(const StepProgram& program,
-                                       int ranks,
-                                       const SimulationOptions& options);
+  static std::vector<RankSpread::Occupied> ComputeOf(const StepProgram& program);
   static constexpr std::int64_t kNever = GpuSharing::kNever;
   static constexpr std::size_t kHost = kStreamCount;
 

@@ -330,27 +330,23 @@ class Folder {
     program_.wait_host = cluster.host.event.ns();
     const SimulationOptions options = OptionsFor(schedule_, cluster);
     program_.synchronize = options.synchronize.ns();
-    program_.sharing.contention = options.contention;
-    program_.sharing.ranks = problem_.ranks;
-    program_.sharing.collective_gap = options.collective_gap.ns();
-    program_.sharing.queued_gap = options.queued_gap.ns();
-    AddSpread();
+    program_.sharing = GpuSharing::Options::Of(options, problem_.ranks, ComputeOfStep());
     program_.one_communicator = !CopiesParams() && schedule_.options().communicators == 1;
   }
 
   /// Gathers are copies from the other ranks' memory, and queue in no communicator.
   bool CopiesParams() const { return schedule_.options().gather_engine == Engine::kCopyEngine; }
 
-  /// Over the compute of one step; the first step's end is the end of such a step.
-  void AddSpread() {
+  /// Of one step; the first step's end is the end of such a step.
+  std::vector<RankSpread::Occupied> ComputeOfStep() {
     std::vector<RankSpread::Occupied> step;
     const std::uint32_t first = program_.first_step[Index(Counter::kCompute)];
     for (std::size_t i = first; i < program_.compute.size(); ++i) {
-      const FoldedTask& task = program_.compute[i];
-      step.push_back({Duration::FromNs(task.gpu.device), Duration::FromNs(task.gpu.room)});
+      const GpuTask& task = program_.compute[i].gpu;
+      step.push_back({Duration::FromNs(task.device), Duration::FromNs(task.room)});
     }
     covered_ = covered_ && first <= step.size();
-    program_.sharing.spread = RankSpread(step, program_.sharing.contention.rank_drift);
+    return step;
   }
 
   const SearchProblem& problem_;
@@ -387,19 +383,6 @@ Candidate BaseCandidate(const SearchProblem& problem,
 }
 
 }  // namespace
-
-std::vector<FoldedUse> FindFoldedUses(const Graph& graph, const std::vector<OpId>& order) {
-  const auto uses = FindUses(graph, order);
-  std::vector<FoldedUse> found;
-  for (std::size_t i = 0; i < graph.params.size(); ++i) {
-    const UseSpan& span = uses[graph.storage_of(graph.params[i].value).index()];
-    if (span.used) {
-      found.push_back({ParamId(i), static_cast<std::uint32_t>(span.first),
-                       static_cast<std::uint32_t>(span.last)});
-    }
-  }
-  return found;
-}
 
 std::optional<FoldedProgram> FindFoldedProgram(const SearchProblem& problem,
                                                const ScheduleOptions& options,

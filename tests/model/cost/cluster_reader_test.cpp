@@ -98,7 +98,6 @@ TEST(ClusterReaderTest, ContentionIsRead) {
 // never more than 500.
 TEST(ClusterReaderTest, LawsOfContentionAreRead) {
   Json document = ClusterDocument();
-  document["slowest_gpu"] = 1.02;
   document["gpu"]["gaps"] = {{"queued", "10 us"}, {"source", "made up"}};
   document["gpu"]["contention"] = {
       {"collective_multiprocessors", 40},
@@ -108,7 +107,6 @@ TEST(ClusterReaderTest, LawsOfContentionAreRead) {
       {"source", "made up"}};
   const Cluster cluster = ReadCluster(document, PointerLocator("c"));
   const Contention& contention = cluster.gpu.contention;
-  EXPECT_EQ(cluster.slowest_gpu, 1.02);
   EXPECT_EQ(cluster.gpu.gaps.queued, Duration::FromUs(10));
   EXPECT_EQ(contention.collective_multiprocessors, 40);
   EXPECT_EQ(contention.streaming_kernel, Duration::FromUs(3));
@@ -116,6 +114,13 @@ TEST(ClusterReaderTest, LawsOfContentionAreRead) {
   EXPECT_EQ(contention.RanksApart(Duration()), Duration::FromUs(20));
   EXPECT_EQ(contention.RanksApart(Duration::FromUs(1000)), Duration::FromUs(30));
   EXPECT_EQ(contention.RanksApart(Duration::FromUs(1'000'000)), Duration::FromUs(500));
+}
+
+TEST(ClusterReaderTest, StragglerIsRead) {
+  EXPECT_EQ(TestCluster().straggler, 1);
+  Json document = ClusterDocument();
+  document["straggler"] = 1.05;
+  EXPECT_EQ(ReadCluster(document, PointerLocator("c")).straggler, 1.05);
 }
 
 TEST(ClusterReaderTest, OneNodeNeedsNoLinkBetweenNodes) {
@@ -157,6 +162,9 @@ INSTANTIATE_TEST_SUITE_P(
               "c: /intra_node/bus_bandwidth: expected more than 0"},
         Break{"LatencyWithoutUnit", [](Json& d) { d["inter_node"]["latency"] = 10; },
               "c: /inter_node/latency: expected a time with a unit such as \"4.9 us\", found 10"},
+        Break{"FastStraggler", [](Json& d) { d["straggler"] = 0.9; },
+              "c: /straggler: expected how many times as long one rank's kernels take, from 1 to "
+              "100"},
         Break{"NoMeasured", [](Json& d) { d.erase("measured"); }, "c: key 'measured' is missing"},
         Break{"UnknownKey", [](Json& d) { d["intranode"] = 1; },
               "c: /intranode: unknown key 'intranode', did you mean 'intra_node'?"},
@@ -209,8 +217,6 @@ INSTANTIATE_TEST_SUITE_P(
               },
               "c: /gpu/contention/ranks_apart/rate: expected a share of the time that passes, 0 to "
               "1"},
-        Break{"SlowestGpuOfNoTime", [](Json& d) { d["slowest_gpu"] = 0; },
-              "c: /slowest_gpu: expected a ratio of op times, 0.5 to 10"},
         Break{"ContentionWithoutSource", [](Json& d) { d["gpu"]["contention"] = Json::object(); },
               "c: /gpu/contention: key 'source' is missing"},
         Break{"GapWithoutUnit",

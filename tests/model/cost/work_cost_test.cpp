@@ -210,6 +210,32 @@ TEST(WorkCostTest, EventsAddHostTime) {
   EXPECT_EQ(CostOf(work).host.ns(), 7'000);
 }
 
+// A product of 40 us on a rank 1.25 times as slow: 50 us; a collective and host calls as before.
+TEST(WorkCostTest, StragglerSlowsItsKernelsAlone) {
+  ScheduleBuilder builder(4, ScheduleOptions());
+  Collective collective;
+  collective.ranks = 4;
+  collective.calls = {{ParamId(0), 500'000, 0}};
+  builder.AddCollective(collective);
+  TaskDraft draft;
+  draft.work = OpWork(1);
+  builder.Add(draft);
+  draft.work = Work();
+  draft.work.kind = Work::Kind::kCollective;
+  builder.Add(draft);
+  const Schedule schedule = std::move(builder).Build();
+  const Graph graph = LargeProduct("bfloat16");
+  Cluster slow = TestCluster();
+  slow.straggler = 1.25;
+  const auto before = EstimateWorks(schedule, graph, nullptr, TestCluster());
+  const auto after = EstimateWorks(schedule, graph, nullptr, slow);
+  EXPECT_EQ(before[0].device.ns(), 40'000);
+  EXPECT_EQ(after[0].device.ns(), 50'000);
+  EXPECT_EQ(after[0].host, before[0].host);
+  EXPECT_GT(before[1].device.ns(), 0);
+  EXPECT_EQ(after[1].device, before[1].device);
+}
+
 TEST(WorkCostTest, NoWorkCostsNothing) {
   EXPECT_EQ(CostOf(Work()).device.ns(), 0);
   EXPECT_EQ(CostOf(Work()).host.ns(), 0);

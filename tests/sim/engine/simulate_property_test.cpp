@@ -269,6 +269,23 @@ TEST(SimulatePropertyTest, ObserversHearEventsInOrderOfTime) {
   });
 }
 
+// What makes the slow rank's own step the step of all: no collective would start later on a rank
+// that is not slow, so none makes the slow one wait.
+TEST(SimulatePropertyTest, StragglerIsLastAtEveryCollective) {
+  ForEachSeed([](const PricedStep& priced) {
+    Cluster slow = priced.cluster;
+    slow.straggler = 1.3;
+    const auto costs = EstimateWorks(priced.schedule, priced.step.graph, priced.profile, slow);
+    const RunRecord own = Record(priced.schedule, costs, priced.options(3));
+    const RunRecord others = priced.Run(3);
+    for (const TaskSpan& span : others.spans) {
+      if (priced.schedule.FindCollective(span.task) != nullptr) {
+        ASSERT_LE(span.start, own.span(span.task, span.step).start) << span.task.index();
+      }
+    }
+  });
+}
+
 TEST(SimulatePropertyTest, ObserversChangeNothing) {
   ForEachSeed([](const PricedStep& priced) {
     const Simulation alone = Simulate(priced.schedule, priced.costs, priced.options(2), {});
