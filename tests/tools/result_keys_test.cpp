@@ -96,7 +96,7 @@ TEST_P(ResultKeysTest, OtherFieldsHaveTheirTypes) {
                                              {"origin", Type::string},
                                              {"outcome", Type::string},
                                              {"stop", Type::null},
-                                             {"bound_ns", Type::number_unsigned},
+                                             {"bound_ns", Type::number_integer},
                                              {"peak_live_bytes_by_class", Type::object},
                                              {"collectives", Type::array},
                                              {"tokens_per_second", Type::number_float},
