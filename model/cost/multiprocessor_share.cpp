@@ -33,17 +33,6 @@ std::optional<std::int64_t> TileOf(std::string_view token) {
   return numbers == 2 || numbers == 3 ? std::optional(elements) : std::nullopt;
 }
 
-const Kernel* LongestKernel(const OpProfile& op, const Profile& profile) {
-  const Kernel* longest = nullptr;
-  for (const std::uint32_t index : op.kernels) {
-    const Kernel& kernel = profile.kernels[index];
-    if (longest == nullptr || kernel.device_time > longest->device_time) {
-      longest = &kernel;
-    }
-  }
-  return longest;
-}
-
 std::int64_t OutputElements(const Graph& graph, OpId id) {
   std::int64_t elements = 0;
   for (const ValueId output : graph.op(id).outputs) {
@@ -96,22 +85,31 @@ std::optional<std::int64_t> TileElements(std::string_view kernel) {
   return std::nullopt;
 }
 
+LaunchedKernels FindKernels(const Profile& profile, const OpProfile& op) {
+  LaunchedKernels found;
+  for (const std::uint32_t index : op.kernels) {
+    const Kernel& kernel = profile.kernels[index];
+    if (found.longest == nullptr || kernel.device_time > found.longest->device_time) {
+      found.longest = &kernel;
+    }
+  }
+  found.count = std::max<std::int64_t>(1, static_cast<std::int64_t>(op.kernels.size()));
+  return found;
+}
+
 MultiprocessorShare ShareOf(const Graph& graph,
                             OpId id,
                             DeviceUse use,
                             Duration device,
-                            const OpProfile* measured,
-                            const Profile* profile,
+                            const LaunchedKernels& kernels,
                             const GpuSpec& gpu) {
   MultiprocessorShare share;
-  const Kernel* kernel = measured == nullptr ? nullptr : LongestKernel(*measured, *profile);
   if (use == DeviceUse::kStreaming) {
-    const std::size_t kernels = measured == nullptr ? 1 : measured->kernels.size();
-    share.beside_collective = StreamingBesideCollective(
-        device, static_cast<std::int64_t>(std::max<std::size_t>(1, kernels)), gpu);
+    share.beside_collective = StreamingBesideCollective(device, kernels.count, gpu);
     return share;
   }
   share.room = device;
+  const Kernel* kernel = kernels.longest;
   if (kernel != nullptr && kernel->ctas > gpu.multiprocessors) {
     share.room = Duration::FromNs(device.ns() * gpu.multiprocessors / kernel->ctas);
   }

@@ -23,9 +23,15 @@ struct MultiprocessorShare {
 /// where the name does not tell.
 std::optional<std::int64_t> TileElements(std::string_view kernel);
 
+/// What an op launches, as far as a profile tells.
+struct LaunchedKernels {
+  const Kernel* longest = nullptr;  // null: not measured
+  std::int64_t count = 1;
+};
+
+LaunchedKernels FindKernels(const Profile& profile, const OpProfile& op);
+
 /// The share of an op of class `use` that takes `device` alone.
-///
-///   measured   its profile and all kernels of that, or null both
 ///
 /// A product or attention kernel keeps its multiprocessors: for the whole time when its thread
 /// blocks run in one wave or are persistent, for a block's life when there are more of them. A
@@ -35,8 +41,7 @@ MultiprocessorShare ShareOf(const Graph& graph,
                             OpId id,
                             DeviceUse use,
                             Duration device,
-                            const OpProfile* measured,
-                            const Profile* profile,
+                            const LaunchedKernels& kernels,
                             const GpuSpec& gpu);
 
 }  // namespace dcsim

@@ -86,8 +86,10 @@ WorkCost OpCost(const CostInputs& inputs, OpId id) {
     cost.host = inputs.cluster.host.launch;
     cost.source = Source::kEstimated;
   }
-  const MultiprocessorShare share = ShareOf(inputs.graph, id, cost.use, cost.device, measured,
-                                            inputs.profile, inputs.cluster.gpu);
+  const LaunchedKernels launched =
+      measured == nullptr ? LaunchedKernels() : FindKernels(*inputs.profile, *measured);
+  const MultiprocessorShare share =
+      ShareOf(inputs.graph, id, cost.use, cost.device, launched, inputs.cluster.gpu);
   cost.room = share.room;
   cost.beside_collective = share.beside_collective;
   return cost;

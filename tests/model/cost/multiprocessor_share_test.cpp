@@ -38,7 +38,7 @@ MultiprocessorShare Share(DeviceUse use,
   profile.kernels = {entry};
   OpProfile op;
   op.kernels = {0};
-  return ShareOf(LargeProduct(), OpId(0), use, kTime, &op, &profile, gpu);
+  return ShareOf(LargeProduct(), OpId(0), use, kTime, FindKernels(profile, op), gpu);
 }
 
 TEST(TileElementsTest, AreInTheKernelsName) {
@@ -73,8 +73,7 @@ TEST(MultiprocessorShareTest, AProductThatFitsBesideACollectiveLosesNothing) {
 // A persistent kernel whose name tells no tile; and one that was not measured.
 TEST(MultiprocessorShareTest, WithoutTilesTheClassCounts) {
   EXPECT_EQ(Share(DeviceUse::kMatmul, "persistent_gemm", 132).beside_collective, 0);
-  const auto share =
-      ShareOf(LargeProduct(), OpId(0), DeviceUse::kMatmul, kTime, nullptr, nullptr, Gpu());
+  const auto share = ShareOf(LargeProduct(), OpId(0), DeviceUse::kMatmul, kTime, {}, Gpu());
   EXPECT_EQ(share.beside_collective, 0);
   EXPECT_EQ(share.room, kTime);
 }
@@ -92,8 +91,7 @@ TEST(MultiprocessorShareTest, StreamingLosesAShareAndATimeAKernel) {
                          [static_cast<std::size_t>(DeviceUse::kCollective)] = 900;
   const Graph graph = LargeProduct();
   const auto rate = [&](Duration time) {
-    return ShareOf(graph, OpId(0), DeviceUse::kStreaming, time, nullptr, nullptr, gpu)
-        .beside_collective;
+    return ShareOf(graph, OpId(0), DeviceUse::kStreaming, time, {}, gpu).beside_collective;
   };
   EXPECT_EQ(rate(kTime), 100'000 * 1000 / 113'000);
   EXPECT_EQ(rate(Duration::FromUs(4)), 4 * 1000 / 6);

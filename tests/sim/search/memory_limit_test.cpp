@@ -21,30 +21,30 @@ struct LimitRow {
 class MemoryLimitTest : public testing::TestWithParam<LimitRow> {
  protected:
   MemoryLimitTest()
-      : graph_(WorkloadGraph(GetParam().folder)),
-        cluster_(LoadCluster(DCSIM_SOURCE_DIR "/configs/clusters/h200-4.yaml")),
-        profile_(FindProfile({DCSIM_SOURCE_DIR "/traces/" + std::string(GetParam().folder), graph_},
-                             cluster_.gpu.name)),
-        problem_(MakeProblem({graph_, profile_ ? &*profile_ : nullptr, cluster_}, 4)),
-        space_(ReadSearchSpace(DefaultSearchSpace(), PointerLocator("default"))) {
-    for (ScheduleOptions& options : space_.options) {
+      : graph(WorkloadGraph(GetParam().folder)),
+        cluster(LoadCluster(DCSIM_SOURCE_DIR "/configs/clusters/h200-4.yaml")),
+        profile(FindProfile({DCSIM_SOURCE_DIR "/traces/" + std::string(GetParam().folder), graph},
+                             cluster.gpu.name)),
+        problem(MakeProblem({graph, profile ? &*profile : nullptr, cluster}, 4)),
+        space(ReadSearchSpace(DefaultSearchSpace(), PointerLocator("default"))) {
+    for (ScheduleOptions& options : space.options) {
       options.allocator = GetParam().allocator;
     }
   }
 
   std::vector<Scored> Front(std::optional<Bytes> limit) const {
-    Evaluator evaluator(problem_, {1, limit});
+    Evaluator evaluator(problem, {1, limit});
     SearchSettings settings;
     settings.budget = 1500;
-    return Search(evaluator, space_, settings).front;
+    return Search(evaluator, space, settings).front;
   }
 
   /// Three steps from an empty allocator that may reserve `limit`: all that the driver has, or with
   /// `fraction` the process' share of it.
   Simulation Run(const Scored& scored, Bytes limit, bool fraction) const {
-    const Schedule schedule = LowerFor(PlanOf(problem_, scored.candidate), problem_.inputs);
-    const auto costs = EstimateWorks(schedule, graph_, problem_.inputs.profile, cluster_);
-    SimulationOptions options = OptionsFor(schedule, cluster_);
+    const Schedule schedule = LowerFor(PlanOf(problem, scored.candidate), problem.inputs);
+    const auto costs = EstimateWorks(schedule, graph, problem.inputs.profile, cluster);
+    SimulationOptions options = OptionsFor(schedule, cluster);
     options.warmup_steps = 0;
     options.measured_steps = 3;
     if (fraction) {
@@ -63,11 +63,11 @@ class MemoryLimitTest : public testing::TestWithParam<LimitRow> {
     EXPECT_LE(result.memory.reserved.peak, limit);
   }
 
-  Graph graph_;
-  Cluster cluster_;
-  std::optional<Profile> profile_;
-  SearchProblem problem_;
-  SearchSpace space_;
+  Graph graph;
+  Cluster cluster;
+  std::optional<Profile> profile;
+  SearchProblem problem;
+  SearchSpace space;
 };
 
 INSTANTIATE_TEST_SUITE_P(

@@ -1,5 +1,7 @@
 #include "tests/sim/search/search_kit.h"
 
+#include <sstream>
+
 #include "model/ir/graph_text.h"
 #include "tests/sim/test_cluster.h"
 
@@ -40,37 +42,35 @@ Cluster ContendedCluster(std::uint64_t seed) {
 
 Graph ProductChain(int layers) {
   constexpr std::int64_t kRows = 512;
-  std::string text = "graph chain 2048 tokens\n";
+  std::ostringstream text;
+  text << "graph chain 2048 tokens\n";
   for (int i = 0; i < layers; ++i) {
-    text += "param w" + std::to_string(i) + " " + Shape(Width(i - 1), Width(i)) + "\n";
+    text << "param w" << i << " " << Shape(Width(i - 1), Width(i)) << "\n";
   }
-  text += "input a0 " + Shape(kRows, Width(-1)) + "\nforward\n";
+  text << "input a0 " << Shape(kRows, Width(-1)) << "\nforward\n";
   for (int i = 0; i < layers; ++i) {
-    const std::string number = std::to_string(i);
-    text += "  a" + std::to_string(i + 1) + ": " + Shape(kRows, Width(i)) + " = aten::mm(a" +
-            number + ", w" + number + ")\n";
+    text << "  a" << i + 1 << ": " << Shape(kRows, Width(i)) << " = aten::mm(a" << i << ", w" << i
+         << ")\n";
   }
-  text += "  l: bfloat16[] = aten::sum(a" + std::to_string(layers) + ")\n  loss l\n";
+  text << "  l: bfloat16[] = aten::sum(a" << layers << ")\n  loss l\n";
   for (int i = 1; i < layers; ++i) {
-    text += "  save a" + std::to_string(i) + "\n";
+    text << "  save a" << i << "\n";
   }
-  text += "backward of 0\n  tangent t: bfloat16[] of l\n  g" + std::to_string(layers) + ": " +
-          Shape(kRows, Width(layers - 1)) + " = aten::fill(t)\n";
+  text << "backward of 0\n  tangent t: bfloat16[] of l\n  g" << layers << ": "
+       << Shape(kRows, Width(layers - 1)) << " = aten::fill(t)\n";
   for (int i = layers - 1; i >= 0; --i) {
-    const std::string number = std::to_string(i);
-    const std::string gradient = "g" + std::to_string(i + 1);
-    text += "  x" + number + ": " + Shape(Width(i - 1), kRows) + " views a" + number +
-            " = aten::t(a" + number + ")\n";
-    text += "  d" + number + ": " + Shape(Width(i - 1), Width(i)) + " = aten::mm(x" + number +
-            ", " + gradient + ")\n  gradient w" + number + " = d" + number + "\n";
+    text << "  x" << i << ": " << Shape(Width(i - 1), kRows) << " views a" << i << " = aten::t(a"
+         << i << ")\n";
+    text << "  d" << i << ": " << Shape(Width(i - 1), Width(i)) << " = aten::mm(x" << i << ", g"
+         << i + 1 << ")\n  gradient w" << i << " = d" << i << "\n";
     if (i > 0) {
-      text += "  v" + number + ": " + Shape(Width(i), Width(i - 1)) + " views w" + number +
-              " = aten::t(w" + number + ")\n";
-      text += "  g" + number + ": " + Shape(kRows, Width(i - 1)) + " = aten::mm(" + gradient +
-              ", v" + number + ")\n";
+      text << "  v" << i << ": " << Shape(Width(i), Width(i - 1)) << " views w" << i
+           << " = aten::t(w" << i << ")\n";
+      text << "  g" << i << ": " << Shape(kRows, Width(i - 1)) << " = aten::mm(g" << i + 1 << ", v"
+           << i << ")\n";
     }
   }
-  return ParseGraphText(text);
+  return ParseGraphText(text.str());
 }
 
 SearchSpace SmallSpace(std::int64_t most_ahead, const Json& options) {
