@@ -6,7 +6,7 @@ namespace dcsim {
 namespace {
 
 // Chosen on qwen3-8b with 50 and 137 GiB (docs/search.md, Measured).
-constexpr std::size_t kChains = 6;
+constexpr std::size_t kChains = 3;
 constexpr std::size_t kTries = 4;         // changes of each chain in a round
 constexpr std::size_t kSecondChange = 8;  // one in so many tries is of two changes
 constexpr int kExchange = 40;             // rounds after which the best chain replaces the worst
