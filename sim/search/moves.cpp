@@ -2,39 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
-#include <map>
 #include <numeric>
-#include <string>
 
 #include "model/base/error.h"
+#include "sim/search/param_roles.h"
 
 namespace dcsim {
 namespace {
-
-/// "model.layers.17.mlp.up_proj.weight" -> "model.layers.#.mlp.up_proj.weight".
-std::string RoleName(const std::string& name) {
-  std::string role;
-  for (const char c : name) {
-    const bool digit = std::isdigit(static_cast<unsigned char>(c)) != 0;
-    if (!digit) {
-      role += c;
-    } else if (role.empty() || role.back() != '#') {
-      role += '#';
-    }
-  }
-  return role;
-}
-
-std::vector<std::uint32_t> Roles(const Graph& graph) {
-  std::map<std::string, std::uint32_t> ids;
-  std::vector<std::uint32_t> roles;
-  for (const Param& param : graph.params) {
-    const auto next = static_cast<std::uint32_t>(ids.size());
-    roles.push_back(ids.emplace(RoleName(param.name), next).first->second);
-  }
-  return roles;
-}
 
 constexpr std::array<std::int64_t, 8> kAheads = {0, 1, 2, 4, 8, 16, 32, 64};
 
@@ -72,7 +46,7 @@ Moves::Moves(const SearchProblem& problem, const SearchSpace& space)
     : problem_(problem),
       space_(space),
       rules_(space.gathers, problem.inputs.graph),
-      role_of_(Roles(problem.inputs.graph)) {
+      role_of_(ParamRoles(problem.inputs.graph)) {
   for (std::uint32_t order = 0; order < problem.orders.size(); ++order) {
     sites_.push_back(FindGatherSites(problem, order));
   }
