@@ -24,6 +24,8 @@ Counter CounterOf(std::uint8_t stream) {
       return Counter::kReduce;
     case StreamRole::kCopy:
       return Counter::kCopy;
+    case StreamRole::kOffload:
+      break;  // candidates move no optimizer states
   }
   return Counter::kCompute;
 }
@@ -82,6 +84,8 @@ class Folder {
         return program_.reduce;
       case StreamRole::kCopy:
         return program_.copy;
+      case StreamRole::kOffload:
+        break;
     }
     return program_.compute;
   }

@@ -13,6 +13,7 @@ constexpr std::int64_t kNever = SharedWork::kNever;
 constexpr std::size_t kComputeStream = static_cast<std::size_t>(StreamRole::kCompute);
 constexpr std::size_t kGatherStream = static_cast<std::size_t>(StreamRole::kGather);
 constexpr std::size_t kReduceStream = static_cast<std::size_t>(StreamRole::kReduce);
+constexpr std::size_t kFoldedStreams = 4;  // candidates leave the offload stream empty
 
 constexpr std::size_t At(Counter counter) {
   return static_cast<std::size_t>(counter);
@@ -63,7 +64,7 @@ class FoldedRun {
         delays_(plan.syncs.size() + 1) {}
 
   Duration StepTime() {
-    to_settle_ = (1U << kStreamCount) - 1;
+    to_settle_ = (1U << kFoldedStreams) - 1;
     ResolveSyncs();
     Settle();
     while (Advance()) {
@@ -83,7 +84,7 @@ class FoldedRun {
     RunComputeAlone();
     std::size_t device = 0;
     std::size_t host = 0;
-    for (std::size_t s = 1; s < kStreamCount; ++s) {
+    for (std::size_t s = 1; s < kFoldedStreams; ++s) {
       device = streams_[s].ends < streams_[device].ends ? s : device;
       host = IssuedBefore(streams_[s], streams_[host]) ? s : host;
     }
@@ -219,16 +220,16 @@ class FoldedRun {
       }
     }
     Count(stream, false);
-    to_settle_ = (1U << kStreamCount) - 1;
+    to_settle_ = (1U << kFoldedStreams) - 1;
   }
 
   /// A task of the stream has ended.
   void Count(std::size_t stream, bool is_wait) {
-    static constexpr std::array<Counter, kStreamCount> kCounterOf = {
+    static constexpr std::array<Counter, kFoldedStreams> kCounterOf = {
         Counter::kCompute, Counter::kGather, Counter::kReduce, Counter::kCopy};
     FoldedStream& state = streams_[stream];
     state.free_since = now_;
-    to_settle_ = (1U << kStreamCount) - 1;
+    to_settle_ = (1U << kFoldedStreams) - 1;
     if (is_wait) {
       ++next_wait_;
       ++done_[At(Counter::kWait)];
@@ -266,7 +267,7 @@ class FoldedRun {
       return 0;
     }
     std::int32_t rate = Contention::kAlone;
-    for (std::size_t s = 0; s < kStreamCount; ++s) {
+    for (std::size_t s = 0; s < kFoldedStreams; ++s) {
       const FoldedStream& other = streams_[s];
       if (s != stream && other.running && !other.arriving && !other.held) {
         rate = std::min(rate, program_.contention.Rate(streams_[stream].use, other.use));
@@ -277,7 +278,7 @@ class FoldedRun {
 
   void UpdateRates() {
     disturbed_ = false;
-    for (std::size_t s = 0; s < kStreamCount; ++s) {
+    for (std::size_t s = 0; s < kFoldedStreams; ++s) {
       FoldedStream& state = streams_[s];
       if (!state.running || state.arriving) {
         continue;
@@ -299,7 +300,7 @@ class FoldedRun {
       const std::uint32_t need = needs[At(Counter::kCompute)];
       limit = need > streams_[kComputeStream].next ? std::min(limit, need) : limit;
     };
-    for (std::size_t s = 1; s < kStreamCount; ++s) {
+    for (std::size_t s = 1; s < kFoldedStreams; ++s) {
       const auto& tasks = TasksOf(s);
       if (streams_[s].next < tasks.size()) {
         stop_at(tasks[streams_[s].next].needs);
@@ -315,7 +316,7 @@ class FoldedRun {
   void RunComputeAlone() {
     FoldedStream& compute = streams_[kComputeStream];
     std::int64_t until = kNever;  // the first event of another stream
-    for (std::size_t s = 1; s < kStreamCount; ++s) {
+    for (std::size_t s = 1; s < kFoldedStreams; ++s) {
       if (streams_[s].running) {
         return;
       }
@@ -359,7 +360,7 @@ class FoldedRun {
   const FoldedProgram& program_;
   const FoldedPlan& plan_;
   std::int64_t now_ = 0;
-  std::array<FoldedStream, kStreamCount> streams_;
+  std::array<FoldedStream, kFoldedStreams> streams_;
   Counts done_{};
   Counts wait_needs_{};
   std::size_t next_wait_ = 0;
