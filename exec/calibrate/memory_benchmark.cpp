@@ -56,6 +56,8 @@ std::vector<MemorySample> BenchmarkMemory() {
   const at::Tensor first = at::zeros({kElements}, wide);
   const at::Tensor second = at::zeros({kElements}, wide);
   const at::Tensor step = at::zeros({}, wide);
+  at::Tensor host =
+      at::empty({kElements}, at::TensorOptions().dtype(at::kFloat).pinned_memory(true));
   const std::vector<PatternCase> cases = {
       {MemoryPattern::kCopy, 4, [&] { a.copy_(b); }},
       {MemoryPattern::kScale, 4, [&] { a.div_(2); }},
@@ -71,6 +73,8 @@ std::vector<MemorySample> BenchmarkMemory() {
                            0.1, 1e-8, /*amsgrad=*/false, /*maximize=*/false);
        }},
       {MemoryPattern::kPasses, 12, [&] { first.lerp_(gradient, 0.1); }},
+      {MemoryPattern::kOffload, 4, [&] { host.copy_(master, /*non_blocking=*/true); }},
+      {MemoryPattern::kReload, 4, [&] { master.copy_(host, /*non_blocking=*/true); }},
   };
   KernelRecorder recorder;
   std::vector<MemorySample> samples;

@@ -193,6 +193,7 @@ void BuildResidents(ExecutorState& state) {
   }
   AllocateBuckets(state);
   AllocatePersistent(state);
+  AllocatePinned(state);
   if (state.reads_peers()) {
     state.barrier = at::empty({1}, state.options(DType::kFloat32));
   }

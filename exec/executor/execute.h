@@ -43,6 +43,13 @@ void ExecuteFlatten(ExecutorState& state, TaskId id);
 void ExecuteUnflatten(ExecutorState& state, TaskId id);
 void ExecuteEagerStore(ExecutorState& state, TaskId id);
 
+/// Pinned host memory; kOffload, kReload, and the end of an optimizer state on the device
+/// (execute_offload.cpp).
+void AllocatePinned(ExecutorState& state);
+void ExecuteOffload(ExecutorState& state, TaskId id);
+void ExecuteReload(ExecutorState& state, TaskId id);
+void DropState(ExecutorState& state, const Buffer& buffer);
+
 /// The optimizer step (execute_optimizer.cpp).
 void ExecuteClearPartition(ExecutorState& state, TaskId id);
 void ExecuteGradientNorm(ExecutorState& state, TaskId id);

@@ -32,6 +32,10 @@ void ExecuteOnStream(ExecutorState& state, TaskId id) {
       return ExecuteFlatten(state, id);
     case TaskKind::kUnflatten:
       return ExecuteUnflatten(state, id);
+    case TaskKind::kOffload:
+      return ExecuteOffload(state, id);
+    case TaskKind::kReload:
+      return ExecuteReload(state, id);
     case TaskKind::kSetTangents:
       return ExecuteTangents(state, id);
     case TaskKind::kClearGradients:
@@ -80,6 +84,9 @@ void FreeBuffer(ExecutorState& state, BufferId id) {
   switch (buffer.buffer_class) {
     case BufferClass::kGatheredParameter:
       return DropGathered(state, buffer);
+    case BufferClass::kMaster:
+    case BufferClass::kOptimizerState:
+      return DropState(state, buffer);
     case BufferClass::kHeldOutput:
       return state.held_before.clear();
     case BufferClass::kActivation:

@@ -43,6 +43,8 @@ struct GpuSpec {
   Bytes memory;                     // that CUDA reports in total
   Bytes outside_allocator;          // context, modules and NCCL buffers of one process
   BytesPerSecond memory_bandwidth;  // data sheet
+  BytesPerSecond host_bandwidth;    // of copies from and to pinned host memory, each way alone; 0:
+                                    // not said
   int multiprocessors = 0;
   std::vector<MatmulPeak> matmul;   // data sheet, dense
   double matmul_efficiency = 0;     // share of the peak that large products reach
@@ -71,7 +73,8 @@ struct HostCosts {
   std::string source;
 };
 
-/// Measured rate of one kind of memory work, bytes read plus bytes written.
+/// Measured rate of one kind of memory work, bytes read plus bytes written; of copies from and to
+/// the host, bytes copied.
 struct PatternRate {
   MemoryPattern pattern = MemoryPattern::kCopy;
   BytesPerSecond rate;
@@ -105,6 +108,7 @@ struct Cluster {
   int gpus_per_node = 1;
   GpuSpec gpu;
   HostCosts host;
+  std::optional<Bytes> pinned_memory;        // that one machine's processes may pin together
   std::vector<PatternRate> memory_patterns;  // those that were measured
   std::vector<CollectiveTable> collectives;
   Link intra_node;

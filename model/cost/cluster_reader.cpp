@@ -186,6 +186,9 @@ GpuSpec ReadGpu(const Json& value, const Path& path, Faults& faults) {
   CheckPositive(object, "memory", static_cast<double>(gpu.memory.count()));
   object.Required("outside_allocator", ReadBytes, gpu.outside_allocator);
   ReadRate(object, "memory_bandwidth", gpu.memory_bandwidth);
+  if (object.Optional("host_bandwidth", ReadBytesPerSecond, gpu.host_bandwidth)) {
+    CheckPositive(object, "host_bandwidth", static_cast<double>(gpu.host_bandwidth.count()));
+  }
   ReadCount(object, "multiprocessors", gpu.multiprocessors);
   ReadMatmulPeaks(object, gpu);
   ReadShare(object, "matmul_efficiency", gpu.matmul_efficiency);
@@ -323,6 +326,9 @@ Cluster ReadCluster(const Json& document, const Locator& locate) {
   }
   if (const Json* host = object.Require("host")) {
     cluster.host = ReadHostCosts(*host, object.At("host"), faults);
+  }
+  if (Bytes pinned; object.Optional("pinned_memory", ReadBytes, pinned)) {
+    cluster.pinned_memory = pinned;
   }
   ReadPatterns(object, cluster);
   if (const Json* link = object.Require("intra_node")) {

@@ -137,7 +137,27 @@ std::pair<double, Source> PatternRateOf(const Cluster& cluster, MemoryPattern pa
           Source::kEstimated};
 }
 
+/// A copy between GPU and pinned host memory: measured, or the GPU file's figure.
+WorkCost HostCopyCost(const CostInputs& inputs, const Work& work) {
+  const Cluster& cluster = inputs.cluster;
+  const auto known =
+      std::find_if(cluster.memory_patterns.begin(), cluster.memory_patterns.end(),
+                   [&](const PatternRate& entry) { return entry.pattern == work.pattern; });
+  const bool measured = known != cluster.memory_patterns.end();
+  const BytesPerSecond rate = measured ? known->rate : cluster.gpu.host_bandwidth;
+  if (rate.count() == 0) {
+    throw Error("gpu " + cluster.gpu.name +
+                ": host_bandwidth is missing, which a plan that offloads needs");
+  }
+  return {RoundUpNs(static_cast<double>(work.moved.count()) / static_cast<double>(rate.count())),
+          cluster.host.copy * work.launches, measured ? Source::kMeasured : Source::kEstimated,
+          DeviceUse::kCopyEngine};
+}
+
 WorkCost MemoryCost(const CostInputs& inputs, const Work& work) {
+  if (work.pattern == MemoryPattern::kOffload || work.pattern == MemoryPattern::kReload) {
+    return HostCopyCost(inputs, work);
+  }
   const auto [rate, source] = PatternRateOf(inputs.cluster, work.pattern);
   const Duration streaming = RoundUpNs(static_cast<double>(work.moved.count()) / rate);
   const Duration shortest = inputs.cluster.gpu.shortest_kernel * work.launches;

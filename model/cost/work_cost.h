@@ -29,9 +29,9 @@ struct WorkCost {
 ///   max(FLOPs / (peak * efficiency), bytes / (bandwidth * efficiency), shortest kernel).
 /// Collective: CollectiveTime of the group's summed payload.
 /// Memory: max(moved / rate, launches * shortest kernel), with the cluster's rate of the pattern,
-/// else bandwidth * efficiency. Host: a view, launch, or NCCL call each at its own cost, and one
-/// event cost an event. Throws Error when a floating matrix product has a dtype that the GPU table
-/// lacks.
+/// else bandwidth * efficiency; copies from and to the host: moved / rate. Host: a view, launch,
+/// copy or NCCL call each at its own cost, one event cost an event. Throws Error for a product in
+/// a dtype that the GPU table lacks, and for a host copy without any rate.
 /// With a straggler all costs are that rank's: its ops and memory work take Cluster::straggler
 /// times as long; collectives, which wait for it, as long as ever.
 std::vector<WorkCost> EstimateWorks(const Schedule& schedule,

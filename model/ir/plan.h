@@ -9,6 +9,7 @@
 
 #include "model/base/ids.h"
 #include "model/base/units.h"
+#include "model/ir/dtype.h"
 
 namespace dcsim {
 
@@ -61,6 +62,10 @@ enum class GradientReduction : std::uint8_t { kEachBackward, kCoalesced };
 /// with one collective a bucket over a flat copy where ranks own parts of it.
 enum class GradientBuckets : std::uint8_t { kDeepCompile, kEager };
 
+/// How often offloaded optimizer states make their way to the host and back: once a step, out in
+/// its first micro-step and back in the last; or in each micro-step, as DeepCompile's graphs do.
+enum class OffloadPeriod : std::uint8_t { kStep, kMicroStep };
+
 /// Decisions that are the same in what a person asks (PlanSpec) and in what is executed (Plan).
 struct ScheduleOptions {
   int stage = 3;                             // ZeRO stage: 1, 2 or 3
@@ -80,6 +85,7 @@ struct ScheduleOptions {
   std::optional<double> gradient_clipping;  // largest norm of the whole gradient
   OptimizerKernels optimizer = OptimizerKernels::kFused;
   AllocatorMode allocator = AllocatorMode::kDefault;
+  OffloadPeriod offload_period = OffloadPeriod::kStep;
 
   bool operator==(const ScheduleOptions&) const = default;
 };
@@ -108,16 +114,27 @@ struct EagerGathers {
   bool operator==(const EagerGathers&) const = default;
 };
 
+/// Optimizer states that leave the GPU between optimizer steps: all, or in DeepSpeed's order as
+/// many as it takes to free so many bytes.
+struct OffloadOptimizer {
+  bool all = false;
+  Bytes bytes;  // 0: none, unless all
+
+  bool operator==(const OffloadOptimizer&) const = default;
+};
+
 /// What a person asks for: a policy by its versioned name, and its options. `Resolve` turns it into
 /// a Plan. File form: dc-plan-spec/1, YAML or JSON (docs/plans.md).
 struct PlanSpec {
   std::string policy = "plain-1";
   ScheduleOptions options;
-  std::int64_t gather_ahead = 0;  // plain-1: parameters gathered before the one in use; 0 is at use
-  KeepGathered keep_gathered;     // plain-1, ZeRO-3
-  std::optional<std::vector<std::string>> passes = {};  // deepcompile: nothing is the stage's own
+  std::optional<std::vector<std::string>> passes = {};  // nothing: the policy's and stage's own
+  std::int64_t gather_ahead = 0;                        // pass of this name: gathers ahead of use
+  KeepGathered keep_gathered;                           // pass of this name
   GatherTimes gather_times = GatherTimes::kDeepSpeed;   // deepcompile, ZeRO-3
   EagerGathers eager_gathers;                           // deepspeed-eager, ZeRO-3
+  OffloadOptimizer offload_optimizer;                   // pass offload_optimizer
+  Bytes max_fuse_size = Bytes::MiB(64);                 // pass fuse_gathers: of a group
 
   bool operator==(const PlanSpec&) const = default;
 };
@@ -148,6 +165,39 @@ struct GraphEvent {
   bool operator==(const GraphEvent&) const = default;
 };
 
+/// What AdamW keeps for a rank's partition of the parameters of one dtype, one float32 tensor each,
+/// in the order in which DeepSpeed offloads them.
+enum class OptimizerTensor : std::uint8_t { kFirstMoment, kSecondMoment, kMaster };
+inline constexpr std::size_t kOptimizerTensors = 3;
+/// DeepSpeed's names: exp_avg, exp_avg_sq, hp_param.
+std::span<const std::string_view> OptimizerTensorNames();
+
+/// One of them: of the partition of the parameters of one dtype.
+struct OptimizerState {
+  DType dtype = DType::kBFloat16;
+  OptimizerTensor tensor = OptimizerTensor::kFirstMoment;
+
+  bool operator==(const OptimizerState&) const = default;
+};
+
+/// What the host may do with optimizer states between two ops of a graph.
+enum class StateMoveKind : std::uint8_t {
+  kOffload,            // copy them to pinned host memory and free them
+  kReload,             // allocate them and copy them back
+  kSynchronize,        // the host waits until their copies have ended
+  kSynchronizeDevice,  // the host waits for all streams
+};
+
+/// Happens right before op `position` of a graph's order, and before gathers and events there.
+struct StateMove {
+  StateMoveKind kind = StateMoveKind::kOffload;
+  std::size_t position = 0;  // op count of the graph: before a backward's end, which flushes the
+                             // bucket; op count + 1: behind it
+  std::vector<OptimizerState> states;  // in the order of their copies; none to synchronize
+
+  bool operator==(const StateMove&) const = default;
+};
+
 /// The decisions for one recorded graph.
 struct GraphPlan {
   std::vector<OpId> order;           // every op of the graph, in host issue order
@@ -156,6 +206,7 @@ struct GraphPlan {
                                      // with the gradient
   std::vector<GraphEvent> events = {};  // ZeRO-3, instead of gathers: all four where they stand, in
                                         // host order; each gather, wait, release and gradient once
+  std::vector<StateMove> state_moves = {};  // by position
 
   bool operator==(const GraphPlan&) const = default;
 };

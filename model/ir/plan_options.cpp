@@ -15,6 +15,9 @@ constexpr std::array<std::string_view, 2> kReductionNames = {"each_backward", "c
 constexpr std::array<std::string_view, 2> kReleaseNames = {"event_ordered", "record_stream"};
 constexpr std::array<std::string_view, 3> kOptimizerNames = {"fused", "foreach", "for_loop"};
 constexpr std::array<std::string_view, 2> kAllocatorNames = {"default", "expandable_segments"};
+constexpr std::array<std::string_view, 2> kPeriodNames = {"step", "micro_step"};
+constexpr std::array<std::string_view, kOptimizerTensors> kTensorNames = {"exp_avg", "exp_avg_sq",
+                                                                          "hp_param"};
 
 /// A whole number from `least` to `most`.
 void ReadRange(ObjectReader& object, std::string_view key, int least, int most, int& target) {
@@ -62,6 +65,10 @@ std::span<const std::string_view> EngineNames() {
   return kEngineNames;
 }
 
+std::span<const std::string_view> OptimizerTensorNames() {
+  return kTensorNames;
+}
+
 void ReadScheduleOptions(ObjectReader& object, ScheduleOptions& options) {
   constexpr int kMostMicroSteps = 65535;
   object.Require("stage");
@@ -86,6 +93,7 @@ void ReadScheduleOptions(ObjectReader& object, ScheduleOptions& options) {
   ReadClipping(object, options.gradient_clipping);
   object.OptionalChoice("optimizer", kOptimizerNames, options.optimizer);
   object.OptionalChoice("allocator", kAllocatorNames, options.allocator);
+  object.OptionalChoice("offload_period", kPeriodNames, options.offload_period);
 }
 
 void PrintScheduleOptions(const ScheduleOptions& options, Json& document) {
@@ -110,6 +118,7 @@ void PrintScheduleOptions(const ScheduleOptions& options, Json& document) {
       options.gradient_clipping ? Json(*options.gradient_clipping) : Json("none");
   document["optimizer"] = NameOf(kOptimizerNames, options.optimizer);
   document["allocator"] = NameOf(kAllocatorNames, options.allocator);
+  document["offload_period"] = NameOf(kPeriodNames, options.offload_period);
 }
 
 }  // namespace dcsim

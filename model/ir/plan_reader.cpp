@@ -9,90 +9,7 @@
 namespace dcsim {
 namespace {
 
-constexpr std::string_view kSpecFormat = "dc-plan-spec/1";
 constexpr std::string_view kPlanFormat = "dc-plan/1";
-
-void ReadKeepGathered(ObjectReader& object, KeepGathered& keep) {
-  const Json* value = object.Find("keep_gathered");
-  if (value == nullptr || *value == "none") {
-    return;
-  }
-  if (*value == "all") {
-    keep.all = true;
-    return;
-  }
-  const Path path = object.At("keep_gathered");
-  if (!value->is_array()) {
-    object.faults().Add(path, "expected none, all, or a list of parameter names with '*'");
-    return;
-  }
-  for (std::size_t i = 0; i < value->size(); ++i) {
-    if (auto pattern = ReadString((*value)[i], Path(path, i), object.faults())) {
-      keep.patterns.push_back(*std::move(pattern));
-    }
-  }
-}
-
-Json PrintKeepGathered(const KeepGathered& keep) {
-  if (keep.all) {
-    return "all";
-  }
-  return keep.patterns.empty() ? Json("none") : Json(keep.patterns);
-}
-
-void ReadPasses(ObjectReader& object, std::optional<std::vector<std::string>>& passes) {
-  const Json* value = object.Find("passes");
-  if (value == nullptr || *value == "default") {
-    return;
-  }
-  const Path path = object.At("passes");
-  if (!value->is_array()) {
-    object.faults().Add(path, "expected default, or a list of passes");
-    return;
-  }
-  passes.emplace();
-  for (std::size_t i = 0; i < value->size(); ++i) {
-    if (auto pass = ReadString((*value)[i], Path(path, i), object.faults())) {
-      passes->push_back(*std::move(pass));
-    }
-  }
-}
-
-constexpr std::array<std::string_view, 2> kGatherTimesNames = {"deepspeed", "as_measured"};
-
-void ReadEagerGathers(ObjectReader& object, EagerGathers& eager) {
-  const auto read = [&object](std::string_view key, std::int64_t& target) {
-    constexpr std::int64_t kMost = std::int64_t{1} << 50;
-    if (object.Optional(key, ReadElements, target) && (target < 0 || target > kMost)) {
-      object.faults().Add(object.At(key), "expected from 0 to 1.1e15 elements");
-    }
-  };
-  read("prefetch_bucket", eager.prefetch_bucket);
-  read("persistence_threshold", eager.persistence_threshold);
-  read("max_live", eager.max_live);
-  read("max_reuse_distance", eager.max_reuse_distance);
-}
-
-void PrintEagerGathers(const EagerGathers& eager, Json& document) {
-  const auto print = [](std::int64_t elements) { return std::to_string(elements) + " elements"; };
-  document["prefetch_bucket"] = print(eager.prefetch_bucket);
-  document["persistence_threshold"] = print(eager.persistence_threshold);
-  document["max_live"] = print(eager.max_live);
-  document["max_reuse_distance"] = print(eager.max_reuse_distance);
-}
-
-/// What DeepSpeed does and plain-1 does better: it frees gathered parameters behind record_stream,
-/// and leaves reduce buffers to the graph that runs last.
-void SetPolicyDefaults(PlanSpec& spec) {
-  if (spec.policy == "deepspeed-eager") {
-    spec.options.release = ReleaseMode::kRecordStream;
-    spec.options.gradient_buckets = GradientBuckets::kEager;
-  }
-  if (spec.policy.starts_with("deepcompile-")) {
-    spec.options.release = ReleaseMode::kRecordStream;
-    spec.options.buffer_lifetime = BufferLifetime::kPr8036;
-  }
-}
 
 /// What is needed to read the decisions of a plan.
 struct PlanReader {
@@ -211,6 +128,66 @@ void ReadEvents(PlanReader& reader, ObjectReader& object, std::vector<GraphEvent
   }
 }
 
+constexpr std::array<std::string_view, 4> kMoveNames = {"offload", "reload", "synchronize",
+                                                        "synchronize_device"};
+
+/// "bfloat16.exp_avg"
+std::string NameOf(const OptimizerState& state) {
+  return std::string(DTypeName(state.dtype)) + "." +
+         std::string(OptimizerTensorNames()[static_cast<std::size_t>(state.tensor)]);
+}
+
+std::optional<OptimizerState> FindState(const std::string& name) {
+  const std::size_t dot = std::min(name.find('.'), name.size());
+  const auto dtype = FindDType(name.substr(0, dot));
+  const auto names = OptimizerTensorNames();
+  const auto tensor =
+      std::find(names.begin(), names.end(), name.substr(std::min(dot + 1, name.size())));
+  if (!dtype || tensor == names.end()) {
+    return std::nullopt;
+  }
+  return OptimizerState{*dtype, static_cast<OptimizerTensor>(tensor - names.begin())};
+}
+
+StateMove ReadStateMove(const Json& value, const Path& path, Faults& faults) {
+  ObjectReader object(value, path, faults);
+  StateMove move;
+  std::int64_t position = 0;
+  if (object.Required("position", ReadInteger, position) && position < 0) {
+    faults.Add(object.At("position"), "expected 0 or more");
+  }
+  move.position = static_cast<std::size_t>(std::max<std::int64_t>(0, position));
+  if (object.Require("kind") != nullptr) {
+    object.OptionalChoice("kind", kMoveNames, move.kind);
+  }
+  const Json* list = object.RequireArray("states");
+  const Path here = object.At("states");
+  for (std::size_t i = 0; list != nullptr && i < list->size(); ++i) {
+    const auto name = ReadString((*list)[i], Path(here, i), faults);
+    const auto state = name ? FindState(*name) : std::nullopt;
+    if (state) {
+      move.states.push_back(*state);
+    } else if (name) {
+      faults.Add(Path(here, i), "expected a dtype and " + JoinAlternatives(OptimizerTensorNames()) +
+                                    ", such as bfloat16.exp_avg, found '" + *name + "'");
+    }
+  }
+  object.RejectUnknown();
+  return move;
+}
+
+void ReadStateMoves(ObjectReader& object, std::vector<StateMove>& moves) {
+  if (object.Find("state_moves") == nullptr) {
+    return;
+  }
+  if (const Json* list = object.RequireArray("state_moves")) {
+    const Path path = object.At("state_moves");
+    for (std::size_t i = 0; i < list->size(); ++i) {
+      moves.push_back(ReadStateMove((*list)[i], Path(path, i), object.faults()));
+    }
+  }
+}
+
 GraphPlan ReadGraphPlan(PlanReader& reader,
                         const Json& value,
                         const Subgraph& subgraph,
@@ -227,6 +204,7 @@ GraphPlan ReadGraphPlan(PlanReader& reader,
     }
   }
   ReadEvents(reader, object, decisions.events);
+  ReadStateMoves(object, decisions.state_moves);
   object.RejectUnknown();
   return decisions;
 }
@@ -256,6 +234,15 @@ Json PrintGraphPlan(const GraphPlan& decisions, const Subgraph& subgraph, const 
     printed["events"].push_back({{"position", event.position},
                                  {"kind", kEventNames[static_cast<std::size_t>(event.kind)]},
                                  {"params", ParamNames(event.params, graph)}});
+  }
+  for (const StateMove& move : decisions.state_moves) {
+    Json states = Json::array();
+    for (const OptimizerState& state : move.states) {
+      states.push_back(NameOf(state));
+    }
+    printed["state_moves"].push_back({{"position", move.position},
+                                      {"kind", kMoveNames[static_cast<std::size_t>(move.kind)]},
+                                      {"states", states}});
   }
   return printed;
 }
@@ -291,41 +278,6 @@ void ReadGraphPlans(PlanReader& reader, ObjectReader& object, Plan& plan) {
 }
 
 }  // namespace
-
-PlanSpec ReadPlanSpec(const Json& document, const Locator& locate) {
-  RequireFormat(document, kSpecFormat, locate);
-  Faults faults(locate);
-  const Path root;
-  ObjectReader object(document, root, faults);
-  PlanSpec spec;
-  object.Require("format");
-  object.Required("policy", ReadString, spec.policy);
-  SetPolicyDefaults(spec);
-  ReadScheduleOptions(object, spec.options);
-  constexpr std::int64_t kMostAhead = 1'000'000;
-  if (object.Optional("gather_ahead", ReadInteger, spec.gather_ahead) &&
-      (spec.gather_ahead < 0 || spec.gather_ahead > kMostAhead)) {
-    faults.Add(object.At("gather_ahead"), "expected a count from 0 to 1000000");
-  }
-  ReadKeepGathered(object, spec.keep_gathered);
-  ReadPasses(object, spec.passes);
-  object.OptionalChoice("gather_times", kGatherTimesNames, spec.gather_times);
-  ReadEagerGathers(object, spec.eager_gathers);
-  object.RejectUnknown();
-  faults.ThrowIfAny();
-  return spec;
-}
-
-Json PrintPlanSpec(const PlanSpec& spec) {
-  Json document = {{"format", kSpecFormat}, {"policy", spec.policy}};
-  PrintScheduleOptions(spec.options, document);
-  document["gather_ahead"] = spec.gather_ahead;
-  document["keep_gathered"] = PrintKeepGathered(spec.keep_gathered);
-  document["passes"] = spec.passes ? Json(*spec.passes) : Json("default");
-  document["gather_times"] = kGatherTimesNames[static_cast<std::size_t>(spec.gather_times)];
-  PrintEagerGathers(spec.eager_gathers, document);
-  return document;
-}
 
 Plan ReadPlan(const Json& document, const Graph& graph, const Locator& locate) {
   RequireFormat(document, kPlanFormat, locate);

@@ -56,7 +56,7 @@ struct MeasurementNotes {
 /// The answer about one schedule, predicted or measured. File form: dc-result/1 (docs/formats.md).
 struct Result {
   Origin origin = Origin::kPredicted;
-  std::string outcome = "completed";  // or out_of_memory, deadlock
+  std::string outcome = "completed";  // or out_of_memory, deadlock, out_of_pinned_memory
   std::optional<StopReport> stop;
   Duration step_time;
   Duration compute;
@@ -67,7 +67,7 @@ struct Result {
   Bytes peak_reserved;
   Bytes allocated_after_step;
   std::int64_t allocator_retries = 0;
-  Bytes host_pinned;
+  Bytes host_pinned;                          // of each rank (Schedule::host_pinned)
   std::vector<CollectiveTotals> collectives;  // kinds in use, in enumerator order
   std::vector<ClassBytes> peak_classes;       // in use, in enumerator order
   std::string workload;

@@ -7,7 +7,8 @@ namespace dcsim {
 namespace {
 
 constexpr std::array<std::string_view, 2> kOrigins = {"predicted", "measured"};
-constexpr std::array<std::string_view, 3> kOutcomes = {"completed", "out_of_memory", "deadlock"};
+constexpr std::array<std::string_view, 4> kOutcomes = {"completed", "out_of_memory", "deadlock",
+                                                       "out_of_pinned_memory"};
 
 std::int64_t ReadAmount(ObjectReader& object, std::string_view key) {
   std::int64_t amount = 0;
@@ -92,6 +93,7 @@ Result ReadResult(const Json& document, const Locator& locate) {
   ReadByteCount(object, "peak_reserved_bytes", result.peak_reserved);
   ReadByteCount(object, "allocated_after_step_bytes", result.allocated_after_step);
   result.allocator_retries = ReadAmount(object, "allocator_retries");
+  ReadByteCount(object, "host_pinned_bytes", result.host_pinned);
   ReadCollectives(object, result);
   ReadWorkload(object, result);
   if (const Json* plan = object.Require("plan")) {

@@ -1,6 +1,7 @@
 #include "model/ir/schedule.h"
 
 #include <array>
+#include <bit>
 #include <limits>
 #include <utility>
 
@@ -9,7 +10,7 @@
 namespace dcsim {
 namespace {
 
-constexpr std::array<std::string_view, 26> kTaskKindNames = {"compute",
+constexpr std::array<std::string_view, 28> kTaskKindNames = {"compute",
                                                              "all-gather",
                                                              "wait",
                                                              "release",
@@ -34,20 +35,23 @@ constexpr std::array<std::string_view, 26> kTaskKindNames = {"compute",
                                                              "gather-updated",
                                                              "barrier",
                                                              "flatten",
-                                                             "unflatten"};
+                                                             "unflatten",
+                                                             "offload",
+                                                             "reload"};
 
 constexpr std::array<std::string_view, kStreamCount> kStreamNames = {"compute", "gather", "reduce",
-                                                                     "copy"};
+                                                                     "copy", "offload"};
 constexpr std::array<std::string_view, 3> kCollectiveNames = {"all_gather", "reduce_scatter",
                                                               "all_reduce"};
 
-constexpr std::array<std::string_view, 13> kBufferClassNames = {
-    "parameters",         "gathered parameters", "master weights", "optimizer states", "gradients",
-    "gradient partition", "reduce buckets",      "activations",    "held outputs",     "inputs",
-    "constants",          "temporaries",         "workspaces"};
+constexpr std::array<std::string_view, 14> kBufferClassNames = {
+    "parameters",         "gathered parameters", "master weights", "optimizer states",  "gradients",
+    "gradient partition", "reduce buckets",      "activations",    "held outputs",      "inputs",
+    "constants",          "temporaries",         "workspaces",     "pinned host memory"};
 
-constexpr std::array<std::string_view, 9> kPatternNames = {
-    "copy", "scale", "add", "widen", "narrow", "fill", "norm", "adamw", "passes"};
+constexpr std::array<std::string_view, 11> kPatternNames = {"copy",   "scale",   "add",   "widen",
+                                                            "narrow", "fill",    "norm",  "adamw",
+                                                            "passes", "offload", "reload"};
 
 /// Mixes one more field into a hash (Boost's hash_combine with a 64-bit constant).
 std::size_t Combine(std::size_t seed, std::size_t field) {
@@ -123,6 +127,17 @@ const Collective* Schedule::FindCollective(TaskId id) const {
   return asked.kind == Work::Kind::kCollective ? &collectives_[asked.subject] : nullptr;
 }
 
+Bytes Schedule::host_pinned() const {
+  std::int64_t total = 0;
+  for (const Buffer& buffer : buffers_) {
+    if (buffer.on_host()) {
+      total += static_cast<std::int64_t>(
+          std::bit_ceil(static_cast<std::uint64_t>(buffer.bytes.count())));
+    }
+  }
+  return Bytes(total);
+}
+
 double Schedule::bytes_per_task() const {
   const double bytes =
       static_cast<double>(tasks_.size() * sizeof(Task) + works_.size() * sizeof(Work) +
@@ -141,7 +156,7 @@ BufferId ScheduleBuilder::AddBuffer(const Buffer& buffer) {
   DCSIM_CHECK(buffer.bytes > Bytes(0)) << "a buffer has bytes";
   const BufferId id(schedule_.buffers_.size());
   schedule_.buffers_.push_back(buffer);
-  if (buffer.resident) {
+  if (buffer.resident && !buffer.on_host()) {
     schedule_.residents_.push_back(id);
   }
   return id;

@@ -43,18 +43,21 @@ enum class TaskKind : std::uint8_t {
   kBarrier,          // no rank goes on before all have come: guards memory that peers read
   kFlatten,          // eager buckets: gradients into one flat tensor, ZeRO-3 rank by rank
   kUnflatten,        // eager buckets: reduced values back into the gradients
+  kOffload,          // an optimizer state to pinned host memory
+  kReload,           // and back
 };
 
 std::span<const std::string_view> TaskKindNames();
 std::string_view TaskKindName(TaskKind kind);
 
-/// Streams of DeepCompile, as indices into a schedule's stream table.
-enum class StreamRole : std::uint8_t { kCompute, kGather, kReduce, kCopy };
+/// Streams of DeepCompile, as indices into a schedule's stream table. kCopy fills reduce buckets,
+/// kOffload copies from and to the host.
+enum class StreamRole : std::uint8_t { kCompute, kGather, kReduce, kCopy, kOffload };
 std::string_view StreamRoleName(StreamRole role);
 constexpr StreamId StreamOf(StreamRole role) {
   return StreamId(static_cast<std::size_t>(role));
 }
-inline constexpr std::size_t kStreamCount = 4;
+inline constexpr std::size_t kStreamCount = 5;
 constexpr std::uint8_t StreamBit(StreamRole role) {
   return static_cast<std::uint8_t>(1U << static_cast<unsigned>(role));
 }
@@ -96,15 +99,17 @@ struct CollectiveHash {
 
 /// How memory work goes through memory; each has a rate of its own.
 enum class MemoryPattern : std::uint8_t {
-  kCopy,    // read and write alike tensors
-  kScale,   // in place, by a scalar
-  kAdd,     // one tensor added to another, in place
-  kWiden,   // the parameters' dtype to float32
-  kNarrow,  // float32 to the parameters' dtype
-  kFill,    // write only
-  kNorm,    // read only
-  kAdamW,   // the fused optimizer kernel
-  kPasses,  // the optimizer in elementwise passes
+  kCopy,     // read and write alike tensors
+  kScale,    // in place, by a scalar
+  kAdd,      // one tensor added to another, in place
+  kWiden,    // the parameters' dtype to float32
+  kNarrow,   // float32 to the parameters' dtype
+  kFill,     // write only
+  kNorm,     // read only
+  kAdamW,    // the fused optimizer kernel
+  kPasses,   // the optimizer in elementwise passes
+  kOffload,  // to pinned host memory, over the link between host and GPU
+  kReload,   // from there
 };
 std::span<const std::string_view> MemoryPatternNames();
 std::string_view MemoryPatternName(MemoryPattern pattern);
@@ -118,7 +123,7 @@ struct Work {
   std::uint16_t launches = 0;                    // kMemory: kernels
   std::uint16_t events = 0;   // event records and stream waits that the host makes
   std::uint32_t subject = 0;  // kOp: OpId; kCollective, and kMemory over a bucket: CollectiveId;
-                              // kMemory on one gradient: ParamId
+                              // kMemory on one gradient: ParamId; kOffload, kReload: StateIndex
   Bytes moved;                // kMemory: bytes read plus bytes written
   std::int64_t offset = 0;    // kReduceGradCopy: elements from the start of the bucket
 
@@ -145,20 +150,31 @@ enum class BufferClass : std::uint8_t {
   kConstant,
   kTemporary,
   kWorkspace,
+  kPinnedHost,  // on the host, for what is offloaded
 };
 std::string_view BufferClassName(BufferClass buffer_class);
 std::span<const std::string_view> BufferClassNames();
 
-/// Device memory that tasks use. Each is allocated once and freed at most once a step.
+/// Of optimizer states: a number for each, by flat tensor (FlatGroups, model/passes/sharding.h).
+constexpr std::uint32_t StateIndex(std::size_t group, OptimizerTensor tensor) {
+  return static_cast<std::uint32_t>(group * kOptimizerTensors + static_cast<std::size_t>(tensor));
+}
+
+/// Memory that tasks use: of the device, or pinned on the host. Each is allocated once and freed at
+/// most once a step, resident ones only to be allocated again in the same step.
 struct Buffer {
-  Bytes bytes;                // > 0, as requested from the allocator
-  std::uint32_t subject = 0;  // StorageId of activations, gradients; ParamId of gathered parameters
-  std::uint8_t pool = 0;      // stream whose allocator pool it comes from
+  Bytes bytes;  // > 0, as requested from the allocator
+  std::uint32_t subject =
+      0;                  // StorageId of activations, gradients; ParamId of gathered parameters;
+                          // StateIndex of master weights and optimizer states that move
+  std::uint8_t pool = 0;  // stream whose allocator pool it comes from
   BufferClass buffer_class = BufferClass::kActivation;
-  bool resident = false;  // allocated before the first step, never freed
+  bool resident = false;  // allocated before the first step; freed only while it is offloaded
   bool carried = false;   // freed in the next step (an output that the caller holds)
   std::uint8_t recorded_streams =
       0;  // StreamBit of those that record_stream names when it is freed
+
+  bool on_host() const { return buffer_class == BufferClass::kPinnedHost; }
 };
 
 /// A buffer that a task reads or writes.
@@ -199,7 +215,7 @@ class Schedule {
   std::span<const Work> works() const { return works_; }
   std::span<const Collective> collectives() const { return collectives_; }
   std::span<const Buffer> buffers() const { return buffers_; }
-  /// Resident buffers in the order of their allocation, before the first step.
+  /// Resident buffers of the device in the order of their allocation, before the first step.
   std::span<const BufferId> residents() const { return residents_; }
 
   /// Earlier tasks whose completion this one waits for.
@@ -212,6 +228,10 @@ class Schedule {
 
   int ranks() const { return ranks_; }
   const ScheduleOptions& options() const { return options_; }
+
+  /// Pinned host memory that one rank takes: PyTorch's pinned allocator rounds each buffer up to a
+  /// power of two (ATen/core/CachingHostAllocator.h).
+  Bytes host_pinned() const;
 
   /// Bytes that the schedule itself holds, per task, for the benchmark of its size.
   double bytes_per_task() const;

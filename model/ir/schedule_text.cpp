@@ -53,6 +53,12 @@ std::string PrintScheduleText(const Schedule& schedule, const Graph& graph) {
     text += "resident " + Name(id) + " " + std::string(BufferClassName(buffer.buffer_class)) + " " +
             std::to_string(buffer.bytes.count()) + " B\n";
   }
+  for (std::size_t i = 0; i < schedule.buffers().size(); ++i) {
+    const Buffer& buffer = schedule.buffers()[i];
+    if (buffer.on_host()) {
+      text += "pinned " + Name(BufferId(i)) + " " + std::to_string(buffer.bytes.count()) + " B\n";
+    }
+  }
   for (std::size_t i = 0; i < schedule.task_count(); ++i) {
     text += TaskText(schedule, graph, TaskId(i));
   }

@@ -33,6 +33,9 @@ std::string SubjectLabel(const Schedule& schedule, const Graph& graph, TaskId id
     case TaskKind::kUnflatten:
     case TaskKind::kStoreReduced:
       return CollectiveLabel(schedule.collective(CollectiveId(work.subject)), graph);
+    case TaskKind::kOffload:
+    case TaskKind::kReload:
+      return std::string(OptimizerTensorNames()[work.subject % kOptimizerTensors]);
     case TaskKind::kRelease:
       return graph.param(ParamId(schedule.buffer(schedule.memory(id).front().buffer).subject)).name;
     case TaskKind::kWait: {

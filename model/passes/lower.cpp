@@ -37,11 +37,21 @@ void AddEvent(LowerState& state, const GraphEvent& event, const Subgraph& subgra
   }
 }
 
+/// What happens to optimizer states before position `end`, from `next` on.
+void AddStateMoves(LowerState& state, std::size_t g, std::size_t end, std::size_t& next) {
+  const auto& moves = state.plan.graphs[g].state_moves;
+  for (; next < moves.size() && moves[next].position < end; ++next) {
+    AddStateMove(state, moves[next]);
+  }
+}
+
 /// A graph whose plan says when everything happens.
 void AddPlannedOps(LowerState& state, std::size_t g, const GraphMoments& events) {
   const GraphPlan& decisions = state.plan.graphs[g];
   auto event = decisions.events.begin();
+  std::size_t next_move = 0;
   for (std::size_t i = 0; i <= decisions.order.size(); ++i) {
+    AddStateMoves(state, g, i + 1, next_move);
     for (; event != decisions.events.end() && event->position == i; ++event) {
       AddEvent(state, *event, state.graph.graphs[g]);
     }
@@ -57,10 +67,12 @@ void AddGraphOps(LowerState& state, std::size_t g, const GraphMoments& events) {
     return AddPlannedOps(state, g, events);
   }
   std::size_t next_gather = 0;
+  std::size_t next_move = 0;
   for (const GraphOutput* gradient : events.early_gradients) {
     AddReduceGradient(state, *gradient);
   }
   for (std::size_t i = 0; i < decisions.order.size(); ++i) {
+    AddStateMoves(state, g, i + 1, next_move);
     AddGatherGroups(state, decisions.gathers, i, next_gather);
     for (const ParamId param : events.first_uses[i]) {
       AddWaitForGather(state, param);
@@ -73,6 +85,16 @@ void AddGraphOps(LowerState& state, std::size_t g, const GraphMoments& events) {
       AddReduceGradient(state, *gradient);
     }
   }
+  AddStateMoves(state, g, decisions.order.size() + 1, next_move);
+}
+
+/// What happens to optimizer states behind a graph's end.
+void AddLateStateMoves(LowerState& state, std::size_t g) {
+  const GraphPlan& decisions = state.plan.graphs[g];
+  const auto late = [&](const StateMove& move) { return move.position > decisions.order.size(); };
+  const auto first = std::find_if(decisions.state_moves.begin(), decisions.state_moves.end(), late);
+  auto next = static_cast<std::size_t>(first - decisions.state_moves.begin());
+  AddStateMoves(state, g, SIZE_MAX, next);
 }
 
 /// The caller lets go of what it held when the next forward has returned.
@@ -169,6 +191,7 @@ void AddMicroStep(LowerState& state, const std::vector<GraphMoments>& events) {
     if (subgraph.direction == Direction::kBackward) {
       AddEndOfGraph(state, g);
     }
+    AddLateStateMoves(state, g);
     if (g == LastOf(state.graph, Direction::kForward)) {
       AddFreeHeld(state);
     }
@@ -239,6 +262,7 @@ LowerState::LowerState(const Plan& the_plan,
       is_persistent(graph.params.size()),
       is_valid(graph.params.size()),
       gather_task(graph.params.size()),
+      offloaded(groups.size() * kOptimizerTensors),
       buffer_of(graph.storages.size()),
       holds(graph.storages.size()),
       is_used(graph.storages.size()),

@@ -248,6 +248,7 @@ void AddOptimizerStep(LowerState& state) {
     if (state.plan.options.gradient_clipping) {
       AddClip(state, g, gradient);
     }
+    AddWaitForStates(state, g);
     AddAdam(state, g, gradient);
     AddStoreParams(state, g, gradient);
     if (state.plan.options.stage != 3) {
@@ -260,6 +261,7 @@ void AddOptimizerStep(LowerState& state) {
   if (state.plan.options.stage == 3) {
     AddGatherStreamWait(state);
   }
+  AddOffloadStreamWait(state);
 }
 
 }  // namespace dcsim

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "model/passes/lower_state.h"
 
 namespace dcsim {
@@ -15,7 +17,37 @@ BufferId AddResident(LowerState& state,
   return bytes > Bytes(0) ? state.builder.AddBuffer(buffer) : BufferId::None();
 }
 
-FlatBuffers AddFlatBuffers(LowerState& state, const FlatGroup& group) {
+/// Whether the plan offloads a state.
+bool Moves(const LowerState& state, const OptimizerState& wanted) {
+  const auto offloads = [&](const StateMove& move) {
+    return std::find(move.states.begin(), move.states.end(), wanted) != move.states.end();
+  };
+  return std::any_of(
+      state.plan.graphs.begin(), state.plan.graphs.end(), [&](const GraphPlan& decisions) {
+        return std::any_of(decisions.state_moves.begin(), decisions.state_moves.end(), offloads);
+      });
+}
+
+/// One of the optimizer's tensors; with its place on the host if it moves there.
+BufferId AddState(LowerState& state, std::size_t g, OptimizerTensor tensor, Bytes bytes) {
+  const bool moves = Moves(state, {state.groups[g].dtype, tensor});
+  const std::uint32_t index = StateIndex(g, tensor);
+  Buffer buffer;
+  buffer.bytes = bytes;
+  buffer.buffer_class =
+      tensor == OptimizerTensor::kMaster ? BufferClass::kMaster : BufferClass::kOptimizerState;
+  buffer.subject = moves ? index : 0;
+  buffer.resident = true;
+  buffer.recorded_streams = moves ? StreamBit(StreamRole::kOffload) : 0;
+  const BufferId id = state.builder.AddBuffer(buffer);
+  if (moves) {
+    state.offloaded[index].host = AddResident(state, BufferClass::kPinnedHost, bytes, index);
+  }
+  return id;
+}
+
+FlatBuffers AddFlatBuffers(LowerState& state, std::size_t g) {
+  const FlatGroup& group = state.groups[g];
   constexpr std::int64_t kMasterBytes = 4;  // float32
   const std::int64_t element_bytes = ElementBytes(group.dtype);
   FlatBuffers flat;
@@ -32,9 +64,9 @@ FlatBuffers AddFlatBuffers(LowerState& state, const FlatGroup& group) {
         AddResident(state, BufferClass::kGradientPartition, Bytes(flat.partition * element_bytes));
   }
   const Bytes bytes(flat.partition * kMasterBytes);
-  flat.master = AddResident(state, BufferClass::kMaster, bytes);
-  flat.first_moment = AddResident(state, BufferClass::kOptimizerState, bytes);
-  flat.second_moment = AddResident(state, BufferClass::kOptimizerState, bytes);
+  flat.master = AddState(state, g, OptimizerTensor::kMaster, bytes);
+  flat.first_moment = AddState(state, g, OptimizerTensor::kFirstMoment, bytes);
+  flat.second_moment = AddState(state, g, OptimizerTensor::kSecondMoment, bytes);
   constexpr Bytes kStepCount(4);  // float32, one for all parameters of the group
   AddResident(state, BufferClass::kOptimizerState, kStepCount);
   return flat;
@@ -101,8 +133,8 @@ void AddConstants(LowerState& state) {
 }  // namespace
 
 void AddResidents(LowerState& state, const Workspaces& workspaces) {
-  for (const FlatGroup& group : state.groups) {
-    state.flat.push_back(AddFlatBuffers(state, group));
+  for (std::size_t g = 0; g < state.groups.size(); ++g) {
+    state.flat.push_back(AddFlatBuffers(state, g));
   }
   AddBuckets(state);
   AddPersistentParams(state);

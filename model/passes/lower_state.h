@@ -59,6 +59,12 @@ struct FlatBuffers {
   std::int64_t partition = 0;   // elements of one rank
 };
 
+/// An optimizer state that moves between GPU and host.
+struct OffloadedState {
+  BufferId host;  // pinned; None() for a state that stays
+  TaskId reload;  // that compute has not waited for
+};
+
 /// Why a storage's memory is still needed, besides ops to come.
 struct StorageHold {
   int sharers = 0;     // gradients that live in it
@@ -90,7 +96,8 @@ struct LowerState {
   std::vector<bool> is_valid;       // by param: gathered and still good
   std::vector<TaskId> gather_task;  // by param: gather that compute has not waited for
 
-  BufferId barrier;  // gathers by copy engines: what ranks reduce to meet
+  BufferId barrier;                       // gathers by copy engines: what ranks reduce to meet
+  std::vector<OffloadedState> offloaded;  // by StateIndex
 
   // Of the micro-step.
   std::uint16_t micro_step = 0;
@@ -139,6 +146,13 @@ Work MemoryWork(MemoryPattern pattern,
 /// Buffers that outlive the step: weights, master weights, optimizer states, gradient partitions,
 /// persistent gathered parameters, constants, inputs, workspaces (lower_residents.cpp).
 void AddResidents(LowerState& state, const Workspaces& workspaces);
+
+/// Optimizer states leave the GPU, come back, or the host waits for them (lower_offload.cpp).
+void AddStateMove(LowerState& state, const StateMove& move);
+/// Compute waits for the reloads of a group's states, before it reads them.
+void AddWaitForStates(LowerState& state, std::size_t group);
+/// The next step's first copies read what the optimizer has written.
+void AddOffloadStreamWait(LowerState& state);
 
 /// The host waits until every stream has done what it was given (lower_gather.cpp).
 void AddDeviceSynchronize(LowerState& state);

@@ -5,12 +5,9 @@
 
 namespace dcsim {
 
-/// Policy plain-1: ops in recorded order; ZeRO-3 gathers each parameter of a graph right before its
-/// first use, or `gather_ahead` parameters earlier in the order of first uses; released after its
-/// last use unless `keep_gathered` names it.
-///
-/// With gather_ahead = k, the gather of the i-th parameter is issued right before the first use of
-/// the (i-k)-th, those of the first k before the graph's first op, each as a launch of its own.
+/// What policy plain-1 begins with, and all of it that is not a pass over gathers or states: ops in
+/// recorded order; in ZeRO-3 (pass "gather_at_use") each parameter of a graph is gathered right
+/// before its first use, in a launch of its own, and released after its last.
 Plan ResolvePlain(const PlanSpec& spec, const Graph& graph, int ranks);
 
 }  // namespace dcsim

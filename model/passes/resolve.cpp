@@ -7,8 +7,12 @@
 #include "model/base/text.h"
 #include "model/graph/step_facts.h"
 #include "model/passes/check_events.h"
+#include "model/passes/check_state_moves.h"
 #include "model/passes/deepcompile/deepcompile_policy.h"
 #include "model/passes/eager_policy.h"
+#include "model/passes/gather_passes.h"
+#include "model/passes/offload_optimizer.h"
+#include "model/passes/pass_list.h"
 #include "model/passes/plain_policy.h"
 #include "model/passes/sharding.h"
 
@@ -45,19 +49,21 @@ std::vector<std::string> FindOptionFaults(const ScheduleOptions& options) {
   return {};
 }
 
-/// Keys of the spec that another policy understands than its own; each with the reason.
+/// Keys of the spec that another policy or stage understands than its own; each with the reason.
 std::string FindMisplacedKey(const PlanSpec& spec) {
   const bool plain = spec.policy == kPlainPolicy;
   const bool eager = spec.policy == kEagerPolicy;
   const bool keeps = spec.keep_gathered.all || !spec.keep_gathered.patterns.empty();
   const std::string stage = std::to_string(spec.options.stage);
-  if (!plain && (keeps || spec.gather_ahead != 0)) {
+  if (!plain && !spec.passes && (keeps || spec.gather_ahead != 0)) {
     return "gather_ahead and keep_gathered are for plain-1; " + spec.policy +
            " decides both itself";
   }
-  if (!IsDeepCompile(spec.policy) &&
-      (spec.passes || spec.gather_times != GatherTimes::kDeepSpeed)) {
-    return "passes and gather_times are for DeepCompile's policies, not " + spec.policy;
+  if (eager && spec.passes) {
+    return "passes are for plain-1 and DeepCompile's policies, not deepspeed-eager";
+  }
+  if (!IsDeepCompile(spec.policy) && spec.gather_times != GatherTimes::kDeepSpeed) {
+    return "gather_times is for DeepCompile's policies, not " + spec.policy;
   }
   if (!eager && spec.eager_gathers != EagerGathers()) {
     return "prefetch_bucket, persistence_threshold, max_live and max_reuse_distance are for "
@@ -91,7 +97,7 @@ std::string FindReductionFault(const PlanSpec& spec) {
 void RejectContradictions(const PlanSpec& spec) {
   std::vector<std::string> faults = FindOptionFaults(spec.options);
   faults.push_back(FindMisplacedKey(spec));
-  faults.push_back(IsDeepCompile(spec.policy) ? FindPassFault(spec) : "");
+  faults.push_back(FindPassFault(spec));
   faults.push_back(FindReductionFault(spec));
   for (const std::string& fault : faults) {
     if (!fault.empty()) {
@@ -188,6 +194,37 @@ void CheckGathers(const Graph& graph,
   }
 }
 
+/// The plan without passes that work on any policy's.
+Plan ResolvePolicy(const PlanSpec& spec,
+                   const Graph& graph,
+                   int ranks,
+                   const PolicyInputs& inputs) {
+  if (spec.policy == kEagerPolicy) {
+    return ResolveEager(spec, graph, ranks);
+  }
+  return IsDeepCompile(spec.policy) ? ResolveDeepCompile(spec, graph, ranks, inputs)
+                                    : ResolvePlain(spec, graph, ranks);
+}
+
+/// Those passes; the others are the policy's own.
+void RunPass(const std::string& pass,
+             const PlanSpec& spec,
+             const Graph& graph,
+             const PolicyInputs& inputs,
+             Plan& plan) {
+  if (pass == "gather_ahead") {
+    GatherAhead(graph, spec.gather_ahead, plan);
+  } else if (pass == "overlap_gathers") {
+    OverlapGathers(graph, plan.ranks, inputs, plan);
+  } else if (pass == "fuse_gathers") {
+    FuseGathers(graph, plan.ranks, spec.max_fuse_size, plan);
+  } else if (pass == "keep_gathered") {
+    KeepParameters(graph, spec.keep_gathered, plan);
+  } else if (pass == "offload_optimizer") {
+    OffloadStates(graph, spec.offload_optimizer, plan);
+  }
+}
+
 }  // namespace
 
 std::span<const std::string_view> PolicyNames() {
@@ -200,15 +237,16 @@ Plan Resolve(const PlanSpec& spec, const Graph& graph, int ranks, const PolicyIn
                 spec.policy + "'" + DidYouMean(spec.policy, kPolicyNames));
   }
   RejectContradictions(spec);
-  if (spec.policy == kEagerPolicy) {
-    return ResolveEager(spec, graph, ranks);
+  Plan plan = ResolvePolicy(spec, graph, ranks, inputs);
+  for (const std::string& pass : PassesOf(spec)) {
+    RunPass(pass, spec, graph, inputs, plan);
   }
-  return IsDeepCompile(spec.policy) ? ResolveDeepCompile(spec, graph, ranks, inputs)
-                                    : ResolvePlain(spec, graph, ranks);
+  return plan;
 }
 
 bool UsesMeasurements(const PlanSpec& spec) {
-  return IsDeepCompile(spec.policy) && spec.options.stage == 3;
+  return (IsDeepCompile(spec.policy) && spec.options.stage == 3) ||
+         RunsPass(spec, "overlap_gathers");
 }
 
 std::vector<std::string> FindPlanFaults(const Plan& plan, const Graph& graph) {
@@ -229,6 +267,7 @@ std::vector<std::string> FindPlanFaults(const Plan& plan, const Graph& graph) {
       CheckGathers(graph, plan.graphs[g], faults);
     }
   }
+  CheckStateMoves(plan, graph, faults);
   return faults;
 }
 

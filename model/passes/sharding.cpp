@@ -69,4 +69,17 @@ std::int64_t PartitionElements(const Graph& graph,
   return elements;
 }
 
+std::vector<StateSize> StatesOf(const Graph& graph, const ScheduleOptions& options, int ranks) {
+  constexpr std::int64_t kStateBytes = 4;  // float32
+  std::vector<StateSize> states;
+  for (const FlatGroup& group : FlatGroups(graph)) {
+    const std::int64_t partition = PartitionElements(graph, group, ranks, CutByParameter(options));
+    for (std::size_t t = 0; t < kOptimizerTensors && partition > 0; ++t) {
+      states.push_back(
+          {{group.dtype, static_cast<OptimizerTensor>(t)}, Bytes(partition * kStateBytes)});
+    }
+  }
+  return states;
+}
+
 }  // namespace dcsim

@@ -84,4 +84,14 @@ std::int64_t PartitionElements(const Graph& graph,
                                int ranks,
                                bool by_parameter);
 
+/// One of AdamW's tensors, and its bytes on each rank.
+struct StateSize {
+  OptimizerState state;
+  Bytes bytes;
+};
+
+/// Every optimizer state, in the order in which DeepSpeed offloads them: by flat tensor, then
+/// exp_avg, exp_avg_sq, hp_param; none of dtypes without trainable parameters.
+std::vector<StateSize> StatesOf(const Graph& graph, const ScheduleOptions& options, int ranks);
+
 }  // namespace dcsim

@@ -29,6 +29,7 @@ constexpr std::size_t kSteps = 2;
 struct BufferState {
   bool allocated = false;
   bool freed = false;
+  bool filled = false;         // resident: what it held before the first step is still there
   bool used = false;           // since its allocation
   RunId writer;                // last one
   std::vector<RunId> readers;  // since that write
@@ -113,6 +114,9 @@ void SetClock(VerifyState& state, TaskId id) {
 
 void Allocate(VerifyState& state, TaskId task, BufferId id) {
   BufferState& buffer = state.buffers[id.index()];
+  if (state.schedule.buffer(id).resident && buffer.freed) {
+    buffer = BufferState();
+  }
   if (buffer.allocated) {
     state.Report(Rule::kAllocatedTwice, task, id, state.Name(id) + " is allocated a second time");
   }
@@ -158,7 +162,7 @@ void CheckReuse(VerifyState& state, TaskId task, BufferId id) {
 void CheckRead(VerifyState& state, TaskId task, BufferId id) {
   BufferState& buffer = state.buffers[id.index()];
   const RunId run = state.Run(task);
-  if (buffer.writer.is_none() && !state.schedule.buffer(id).resident) {
+  if (buffer.writer.is_none() && !buffer.filled) {
     state.Report(Rule::kUsedBeforeWritten, task, id,
                  "reads " + state.Name(id) + ", which no task before it writes");
   } else if (!buffer.writer.is_none() && !Ordered(state, buffer.writer, run)) {
@@ -187,13 +191,13 @@ void CheckWrite(VerifyState& state, TaskId task, BufferId id) {
 void Use(VerifyState& state, TaskId task, const BufferUse& use) {
   const Buffer& declared = state.schedule.buffer(use.buffer);
   BufferState& buffer = state.buffers[use.buffer.index()];
-  if (!declared.resident && (!buffer.allocated || buffer.freed)) {
+  if (!declared.on_host() && (!buffer.allocated || buffer.freed)) {
     state.Report(Rule::kUsedUnallocated, task, use.buffer,
                  state.Name(use.buffer) +
                      (buffer.freed ? " was freed before this use" : " is not allocated yet"));
     return;
   }
-  if (!declared.resident && !buffer.used) {
+  if (!declared.on_host() && !buffer.used) {
     CheckReuse(state, task, use.buffer);
   }
   buffer.used = true;
@@ -262,9 +266,11 @@ void CheckLeaks(VerifyState& state) {
   for (std::size_t i = 0; i < state.buffers.size(); ++i) {
     const Buffer& declared = state.schedule.buffers()[i];
     const BufferState& buffer = declared.carried ? state.before[i] : state.buffers[i];
-    if (buffer.allocated && !buffer.freed && !declared.resident) {
-      state.Report(Rule::kNeverFreed, TaskId::None(), BufferId(i),
-                   state.Name(BufferId(i)) + " is never freed");
+    const bool there = buffer.allocated && !buffer.freed;
+    if (there != declared.resident) {
+      state.Report(there ? Rule::kNeverFreed : Rule::kNeverReturned, TaskId::None(), BufferId(i),
+                   state.Name(BufferId(i)) +
+                       (there ? " is never freed" : " is not there when the step ends"));
     }
   }
 }
@@ -341,7 +347,7 @@ void CheckReductions(VerifyState& state) {
 }  // namespace
 
 std::string_view RuleName(Rule rule) {
-  constexpr std::array<std::string_view, 11> kNames = {"waits for a later task",
+  constexpr std::array<std::string_view, 12> kNames = {"waits for a later task",
                                                        "used before written",
                                                        "overwritten while used",
                                                        "used unallocated",
@@ -351,7 +357,8 @@ std::string_view RuleName(Rule rule) {
                                                        "reused too early",
                                                        "missing reduction",
                                                        "reads peers too early",
-                                                       "missing update"};
+                                                       "missing update",
+                                                       "never returned"};
   return kNames[static_cast<std::size_t>(rule)];
 }
 
@@ -360,6 +367,11 @@ std::vector<Violation> Verify(const Schedule& schedule, const Graph& graph) {
   state.positions.resize(kSteps * schedule.task_count());
   state.clocks.resize(kSteps * schedule.task_count());
   state.buffers.resize(schedule.buffers().size());
+  for (std::size_t i = 0; i < state.buffers.size(); ++i) {
+    const Buffer& declared = schedule.buffers()[i];
+    state.buffers[i].allocated = declared.resident;
+    state.buffers[i].filled = declared.resident && !declared.on_host();  // pinned: with nothing yet
+  }
   for (std::size_t step = 0; step < kSteps; ++step) {
     StartStep(state, step);
     for (std::size_t i = 0; i < schedule.task_count(); ++i) {

@@ -23,6 +23,7 @@ enum class Rule : std::uint8_t {
   kReadsPeersTooEarly,  // a gather from peers' memory, or an update of it, that no barrier
                         // separates from the update, or the gathers, before it
   kMissingUpdate,       // ZeRO-1 and 2: a parameter whose update the other ranks do not get
+  kNeverReturned,       // a resident that was freed and not allocated again: an offloaded state
 };
 std::string_view RuleName(Rule rule);
 

@@ -18,7 +18,7 @@ class Follower {
     for (std::size_t i = 0; i < alive_.size(); ++i) {
       const Buffer& buffer = schedule.buffers()[i];
       // Carried ones are those of the step before, until they are freed.
-      alive_[i] = buffer.resident || buffer.carried ? 1 : 0;
+      alive_[i] = (buffer.resident && !buffer.on_host()) || buffer.carried ? 1 : 0;
       live_ += buffer.bytes * alive_[i];
     }
   }

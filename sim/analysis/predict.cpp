@@ -24,9 +24,16 @@ Duration Median(std::vector<Duration> times) {
   return *middle;
 }
 
-StopReport DescribeStop(const Stop& stop, const Schedule& schedule, const Graph& graph) {
-  const std::string task = stop.task.is_none() ? "allocation of weights and optimizer states"
-                                               : TaskLabel(schedule, graph, stop.task);
+StopReport DescribeStop(const Simulation& simulation,
+                        const Schedule& schedule,
+                        const Graph& graph) {
+  const Stop& stop = *simulation.stop;
+  std::string task = "allocation of weights and optimizer states";
+  if (simulation.outcome == Outcome::kOutOfPinnedMemory) {
+    task = "offloaded optimizer states of one GPU";
+  } else if (!stop.task.is_none()) {
+    task = TaskLabel(schedule, graph, stop.task);
+  }
   return {task, stop.requested, stop.step};
 }
 
@@ -87,6 +94,9 @@ SimulationOptions OptionsFor(const ScheduleOptions& chosen, const Cluster& clust
   options.queued_gap =
       cluster.gpu.gaps.queued.value_or(cluster.gpu.gaps.kernel.value_or(Duration()));
   options.contention = cluster.gpu.contention;
+  if (cluster.pinned_memory) {
+    options.pinned_memory = Bytes(cluster.pinned_memory->count() / cluster.gpus_per_node);
+  }
   return options;
 }
 
@@ -113,7 +123,7 @@ Prediction Predict(const Schedule& schedule,
   Result& result = prediction.result;
   result.outcome = OutcomeName(simulation.outcome);
   if (simulation.stop) {
-    result.stop = DescribeStop(*simulation.stop, schedule, inputs.graph);
+    result.stop = DescribeStop(simulation, schedule, inputs.graph);
   }
   result.step_time = Median(simulation.measured_step_times(options.warmup_steps));
   if (simulation.outcome == Outcome::kCompleted) {
@@ -122,6 +132,7 @@ Prediction Predict(const Schedule& schedule,
   result.compute = metrics.compute();
   result.exposed_communication = metrics.exposed_communication();
   AddMemory(result, simulation);
+  result.host_pinned = schedule.host_pinned();
   result.collectives = metrics.collectives();
   result.peak_classes = classes.classes();
   result.sources = metrics.sources();

@@ -100,6 +100,11 @@ Simulation SimulationRun::Result() {
 }
 
 Simulation SimulationRun::Run() {
+  if (options_.pinned_memory && schedule_.host_pinned() > *options_.pinned_memory) {
+    Stopped(Outcome::kOutOfPinnedMemory, TaskId::None(), 0);
+    result_.stop->requested = schedule_.host_pinned();
+    return Result();
+  }
   if (memory_.AllocateResidents() != StepMemory::Status::kDone) {
     Stopped(Outcome::kOutOfMemory, TaskId::None(), 0);
     return Result();
@@ -113,7 +118,8 @@ Simulation SimulationRun::Run() {
 }
 
 std::string_view OutcomeName(Outcome outcome) {
-  constexpr std::array<std::string_view, 3> kNames = {"completed", "out_of_memory", "deadlock"};
+  constexpr std::array<std::string_view, 4> kNames = {"completed", "out_of_memory", "deadlock",
+                                                      "out_of_pinned_memory"};
   return kNames[static_cast<std::size_t>(outcome)];
 }
 

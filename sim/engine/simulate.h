@@ -26,9 +26,10 @@ struct SimulationOptions {
   Duration collective_gap;  // from what a collective waited for to its start on the last rank
   Duration queued_gap;      // before a collective that follows another one on its stream
   Contention contention;
+  std::optional<Bytes> pinned_memory;  // of the host that one rank may take; nothing: no limit
 };
 
-enum class Outcome : std::uint8_t { kCompleted, kOutOfMemory, kDeadlock };
+enum class Outcome : std::uint8_t { kCompleted, kOutOfMemory, kDeadlock, kOutOfPinnedMemory };
 std::string_view OutcomeName(Outcome outcome);
 
 /// Where a run that did not complete stopped.
@@ -36,7 +37,7 @@ struct Stop {
   TaskId task;  // that could not allocate, or the first that can never start; None()
                 // while the residents were allocated
   std::uint32_t step = 0;
-  Bytes requested;  // of an allocation that failed
+  Bytes requested;  // of an allocation that failed; of all pinned memory, if that is too much
 };
 
 /// Totals of a simulation; everything in more detail comes through observers.
@@ -65,7 +66,7 @@ struct Simulation {
 /// time slow each other as `contention` says; a collective that starts beside a matrix product or
 /// attention makes no progress before that has ended, since on some rank it finds no
 /// multiprocessor free (docs/costs.md). Allocator calls happen in host order. Running out of
-/// memory and deadlock are outcomes.
+/// memory and deadlock are outcomes; pinned host memory is taken before the first step.
 ///
 ///   costs   by WorkId of the schedule
 Simulation Simulate(const Schedule& schedule,

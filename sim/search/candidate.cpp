@@ -245,4 +245,21 @@ GraphChoices DecodeGathers(const std::vector<GatherSite>& sites, const GraphGath
   return choices;
 }
 
+Candidate GathersAtUse(const SearchProblem& problem,
+                       const ScheduleOptions& options,
+                       std::uint32_t order) {
+  Candidate base;
+  base.options = options;
+  base.order = order;
+  base.persistent.resize(problem.inputs.graph.params.size());
+  for (const auto& sites : FindGatherSites(problem, order)) {
+    GraphChoices choices;
+    for (const GatherSite& site : sites) {
+      choices.push_back({site.first, false});
+    }
+    base.gathers.push_back(EncodeGathers(sites, choices));
+  }
+  return base;
+}
+
 }  // namespace dcsim

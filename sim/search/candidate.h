@@ -97,4 +97,9 @@ GraphGathers EncodeGathers(const std::vector<GatherSite>& sites, const GraphChoi
 /// back by site.
 GraphChoices DecodeGathers(const std::vector<GatherSite>& sites, const GraphGathers& gathers);
 
+/// Every gather at its use, alone; nothing kept.
+Candidate GathersAtUse(const SearchProblem& problem,
+                       const ScheduleOptions& options,
+                       std::uint32_t order);
+
 }  // namespace dcsim

@@ -16,14 +16,15 @@ std::size_t Index(Counter counter) {
 /// Counter of a stream's own tasks.
 Counter CounterOf(std::uint8_t stream) {
   switch (static_cast<StreamRole>(stream)) {
-    case StreamRole::kCompute:
-      return Counter::kCompute;
     case StreamRole::kGather:
       return Counter::kGather;
     case StreamRole::kReduce:
       return Counter::kReduce;
     case StreamRole::kCopy:
       return Counter::kCopy;
+    case StreamRole::kCompute:
+    case StreamRole::kOffload:  // candidates move no optimizer states
+      break;
   }
   return Counter::kCompute;
 }
@@ -74,14 +75,15 @@ class Folder {
 
   std::vector<FoldedTask>& ListOf(std::size_t stream) {
     switch (static_cast<StreamRole>(stream)) {
-      case StreamRole::kCompute:
-        return program_.compute;
       case StreamRole::kGather:
         return program_.gather;
       case StreamRole::kReduce:
         return program_.reduce;
       case StreamRole::kCopy:
         return program_.copy;
+      case StreamRole::kCompute:
+      case StreamRole::kOffload:
+        break;
     }
     return program_.compute;
   }
@@ -328,7 +330,7 @@ class Folder {
         CopiesParams() ? cluster.host.copy * problem_.ranks : cluster.host.collective;
     program_.gather_call = call.ns() + kEventsOfACall * cluster.host.event.ns();
     program_.wait_host = cluster.host.event.ns();
-    const SimulationOptions options = OptionsFor(schedule_, cluster);
+    const auto options = OptionsFor(schedule_, cluster);
     program_.synchronize = options.synchronize.ns();
     program_.sharing = GpuSharing::Options::Of(options, problem_.ranks, ComputeOfStep());
     program_.one_communicator = !CopiesParams() && schedule_.options().communicators == 1;
@@ -364,24 +366,6 @@ class Folder {
   bool in_first_ = true;
 };
 
-/// Every gather at its use, alone; nothing kept.
-Candidate BaseCandidate(const SearchProblem& problem,
-                        const ScheduleOptions& options,
-                        std::uint32_t order) {
-  Candidate base;
-  base.options = options;
-  base.order = order;
-  base.persistent.resize(problem.inputs.graph.params.size());
-  for (const auto& sites : FindGatherSites(problem, order)) {
-    GraphChoices choices;
-    for (const GatherSite& site : sites) {
-      choices.push_back({site.first, false});
-    }
-    base.gathers.push_back(EncodeGathers(sites, choices));
-  }
-  return base;
-}
-
 }  // namespace
 
 std::optional<FoldedProgram> FindFoldedProgram(const SearchProblem& problem,
@@ -392,7 +376,7 @@ std::optional<FoldedProgram> FindFoldedProgram(const SearchProblem& problem,
     return std::nullopt;
   }
   const Schedule schedule =
-      LowerFor(PlanOf(problem, BaseCandidate(problem, options, order)), problem.inputs);
+      LowerFor(PlanOf(problem, GathersAtUse(problem, options, order)), problem.inputs);
   return Folder(problem, schedule, order).Fold();
 }
 

@@ -13,6 +13,7 @@ constexpr std::int64_t kNever = GpuSharing::kNever;
 constexpr std::size_t kComputeStream = static_cast<std::size_t>(StreamRole::kCompute);
 constexpr std::size_t kGatherStream = static_cast<std::size_t>(StreamRole::kGather);
 constexpr std::size_t kReduceStream = static_cast<std::size_t>(StreamRole::kReduce);
+constexpr std::size_t kFoldedStreams = 4;  // candidates leave the offload stream empty
 
 constexpr std::size_t At(Counter counter) {
   return static_cast<std::size_t>(counter);
@@ -56,7 +57,7 @@ class FoldedRun {
         delays_(plan.syncs.size() + 1) {}
 
   Duration StepTime() {
-    to_settle_ = (1U << kStreamCount) - 1;
+    to_settle_ = (1U << kFoldedStreams) - 1;
     ResolveSyncs();
     Settle();
     while (Advance()) {
@@ -76,7 +77,7 @@ class FoldedRun {
     RunComputeAlone();
     std::size_t device = 0;
     std::size_t host = 0;
-    for (std::size_t s = 1; s < kStreamCount; ++s) {
+    for (std::size_t s = 1; s < kFoldedStreams; ++s) {
       device = gpu_.event(s) < gpu_.event(device) ? s : device;
       host = IssuedBefore(streams_[s], streams_[host]) ? s : host;
     }
@@ -195,11 +196,11 @@ class FoldedRun {
 
   /// A task of the stream has ended.
   void Count(std::size_t stream, bool is_wait) {
-    static constexpr std::array<Counter, kStreamCount> kCounterOf = {
+    static constexpr std::array<Counter, kFoldedStreams> kCounterOf = {
         Counter::kCompute, Counter::kGather, Counter::kReduce, Counter::kCopy};
     FoldedStream& state = streams_[stream];
     state.free_since = now_;
-    to_settle_ = (1U << kStreamCount) - 1;
+    to_settle_ = (1U << kFoldedStreams) - 1;
     if (is_wait) {
       ++next_wait_;
       ++done_[At(Counter::kWait)];
@@ -243,7 +244,7 @@ class FoldedRun {
       const std::uint32_t need = needs[At(Counter::kCompute)];
       limit = need > streams_[kComputeStream].next ? std::min(limit, need) : limit;
     };
-    for (std::size_t s = 1; s < kStreamCount; ++s) {
+    for (std::size_t s = 1; s < kFoldedStreams; ++s) {
       const auto& tasks = TasksOf(s);
       if (streams_[s].next < tasks.size()) {
         stop_at(tasks[streams_[s].next].needs);
@@ -259,7 +260,7 @@ class FoldedRun {
   void RunComputeAlone() {
     FoldedStream& compute = streams_[kComputeStream];
     std::int64_t until = kNever;  // the first event of another stream
-    for (std::size_t s = 1; s < kStreamCount; ++s) {
+    for (std::size_t s = 1; s < kFoldedStreams; ++s) {
       if (gpu_.running(s)) {
         return;
       }
@@ -304,7 +305,7 @@ class FoldedRun {
   const FoldedPlan& plan_;
   GpuSharing gpu_;
   std::int64_t now_ = 0;
-  std::array<FoldedStream, kStreamCount> streams_;
+  std::array<FoldedStream, kFoldedStreams> streams_;
   Counts done_{};
   Counts wait_needs_{};
   std::size_t next_wait_ = 0;

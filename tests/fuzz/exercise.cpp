@@ -107,6 +107,33 @@ void ExerciseStep(const Graph& graph,
   }
 }
 
+namespace {
+
+/// Passes over states and gathers, where the policy takes them.
+void AddPasses(std::uint64_t bits, PlanSpec& spec) {
+  if (spec.policy == "deepspeed-eager" || (bits & 1U) == 0) {
+    return;
+  }
+  spec.options.offload_period = static_cast<OffloadPeriod>(bits >> 1 & 1U);
+  if (spec.policy == "plain-1") {
+    spec.offload_optimizer.all = (bits & 4U) != 0;
+    spec.offload_optimizer.bytes = Bytes((bits & 4U) != 0 ? 0 : 1000);
+    return;
+  }
+  if (spec.options.stage != 3) {
+    return;
+  }
+  spec.passes = {"offload_adam_states_for_init", "zero3_compile", "offload_adam_states"};
+  if ((bits & 4U) != 0) {
+    spec.passes = {"zero3_compile", "offload_adam_states_sync"};
+  }
+  if ((bits & 8U) != 0) {
+    spec.passes->push_back((bits & 16U) != 0 ? "fuse_gathers" : "overlap_gathers");
+  }
+}
+
+}  // namespace
+
 PlanSpec SpecOf(std::uint64_t bits) {
   const auto take = [&bits](std::uint64_t count) {
     const std::uint64_t value = bits % count;
@@ -151,6 +178,7 @@ PlanSpec SpecOf(std::uint64_t bits) {
       }
     }
   }
+  AddPasses(take(32), spec);
   return spec;
 }
 

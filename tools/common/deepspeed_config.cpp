@@ -31,12 +31,15 @@ class ConfigReader {
       faults_.Add("/zero_optimization", "is missing: without ZeRO there is nothing to schedule");
     }
     bool deepcompile = false;
+    bool offloads = false;
     if (const Json* compile = Section("compile", kCompileKeys)) {
       ReadFlag(*compile, "deepcompile", "/compile/deepcompile", deepcompile);
       ReadFlag(*compile, "double_buffer", "/compile/double_buffer",
                spec_.spec.options.double_buffer);
+      ReadFlag(*compile, "offload_opt_states", "/compile/offload_opt_states", offloads);
     }
     ChoosePolicy(policies, deepcompile);
+    ChooseOffload(deepcompile && offloads);
     ReadBatches();
     ReadClipping();
     return std::move(spec_);
@@ -152,6 +155,14 @@ class ConfigReader {
       Note(
           "compile.deepcompile is off: the plan is that of plain-1, each gather at its use, not "
           "that of eager ZeRO");
+    }
+  }
+
+  /// init_z3.py: the passes of step 1 and later; stages 1 and 2 do not look at the key.
+  void ChooseOffload(bool offloads) {
+    if (offloads && spec_.spec.options.stage == 3) {
+      spec_.spec.passes = {"offload_adam_states_for_init", "zero3_compile", "offload_adam_states"};
+      spec_.spec.options.offload_period = OffloadPeriod::kMicroStep;
     }
   }
 

@@ -88,7 +88,7 @@ inline constexpr std::array<DeepSpeedKey, 18> kCompileKeys = {{
     {"deepcompile", KeyMeaning::kRead},
     {"double_buffer", KeyMeaning::kRead},
     {"offload_activation", KeyMeaning::kRefused},
-    {"offload_opt_states", KeyMeaning::kRefused},
+    {"offload_opt_states", KeyMeaning::kRead},
     {"offload_parameters", KeyMeaning::kRefused},
     {"free_activation", KeyMeaning::kRefused},
     {"sync_before_reduce", KeyMeaning::kRefused},

@@ -7,9 +7,11 @@
 
 #include "model/base/error.h"
 #include "model/base/text.h"
+#include "model/ir/collective_record.h"
 #include "model/ir/graph_reader.h"
 #include "model/ir/plan_reader.h"
 #include "model/ir/profile_reader.h"
+#include "model/passes/lower.h"
 #include "model/passes/resolve.h"
 #include "sim/analysis/policy_measurements.h"
 #include "tools/common/deepspeed_config.h"
@@ -83,7 +85,8 @@ YamlDocument SpecOfDeepSpeedConfig(const YamlDocument& document,
   return YamlDocument::Parse(PrintPlanSpec(read.spec).dump(), path);
 }
 
-Plan TakePlan(const YamlDocument& document,
+Plan TakePlan(const Json& document,
+              const Locator& locate,
               const std::vector<Override>& overrides,
               const Graph& graph,
               int ranks,
@@ -92,7 +95,7 @@ Plan TakePlan(const YamlDocument& document,
     throw Error("--set " + overrides.front().key + ": " + path +
                 " is a plan with every decision made; only a plan spec can be changed");
   }
-  Plan plan = ReadPlan(document.json(), graph, document.locator());
+  Plan plan = ReadPlan(document, graph, locate);
   if (plan.ranks != ranks) {
     throw Error(path + ": the plan is for " + std::to_string(plan.ranks) + " ranks, asked for " +
                 std::to_string(ranks) + "; use --gpus " + std::to_string(plan.ranks));
@@ -100,6 +103,38 @@ Plan TakePlan(const YamlDocument& document,
   const auto faults = FindPlanFaults(plan, graph);
   if (!faults.empty()) {
     throw Error(path + ": " + Join(faults, "\n" + path + ": "));
+  }
+  return plan;
+}
+
+/// The plan of a recording of collectives, which for this graph must make the very same ones.
+Plan TakeRecording(const YamlDocument& document,
+                   const std::vector<Override>& overrides,
+                   const Graph& graph,
+                   int ranks,
+                   const std::string& path) {
+  const Json& json = document.json();
+  const Locator locate = document.locator();
+  const Json plan_json = json.value("plan", Json());
+  const auto locate_plan = [&](const std::string& pointer) { return locate("/plan" + pointer); };
+  Plan plan = TakePlan(plan_json, locate_plan, overrides, graph, ranks, path);
+  const Json expected =
+      PrintCollectiveRecord(Lower(plan, graph, nullptr, {}), PrintPlan(plan, graph), graph);
+  for (const std::string key : {"workload", "ranks"}) {
+    if (json.value(key, Json()) != expected[key]) {
+      throw Error(locate("/" + key) + ": expected " + expected[key].dump());
+    }
+  }
+  const Json recorded = json.value("collectives", Json::array());
+  const std::size_t count = std::max(recorded.size(), expected["collectives"].size());
+  for (std::size_t i = 0; i < count; ++i) {
+    const Json own = i < recorded.size() ? recorded[i] : Json();
+    const Json made = i < expected["collectives"].size() ? expected["collectives"][i] : Json();
+    if (own != made) {
+      throw Error(locate("/collectives/" + std::to_string(i)) +
+                  ": the plan of this recording makes " +
+                  (made.is_null() ? "no such collective" : made.dump()));
+    }
   }
   return plan;
 }
@@ -115,9 +150,12 @@ Plan ReadPlanFile(const std::string& path,
     YamlDocument spec = SpecOfDeepSpeedConfig(document, path, ranks);
     return ResolveSpec(spec, overrides, graph, ranks, machine);
   }
-  const bool is_plan = json.is_object() && json.contains("format") && json["format"] == "dc-plan/1";
-  return is_plan ? TakePlan(document, overrides, graph, ranks, path)
-                 : ResolveSpec(document, overrides, graph, ranks, machine);
+  const Json format = json.is_object() ? json.value("format", Json()) : Json();
+  if (format == "dc-plan/1") {
+    return TakePlan(json, document.locator(), overrides, graph, ranks, path);
+  }
+  return format == "dc-collectives/1" ? TakeRecording(document, overrides, graph, ranks, path)
+                                      : ResolveSpec(document, overrides, graph, ranks, machine);
 }
 
 }  // namespace

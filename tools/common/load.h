@@ -54,7 +54,8 @@ std::vector<Override> ParseOverrides(const std::vector<std::string>& texts,
                                      const std::string& option);
 
 /// Reads a plan file, YAML or JSON: a dc-plan-spec/1, which is resolved for the graph and ranks, a
-/// dc-plan/1, whose ranks must be these, or a DeepSpeed configuration, which becomes a spec
+/// dc-plan/1, whose ranks must be these, a dc-collectives/1, whose plan must make the collectives
+/// that it lists, or a DeepSpeed configuration, which becomes a spec
 /// (ReadDeepSpeedConfig; what that leaves out is named on stderr). Overrides change fields of a
 /// spec. A policy that goes by measurements knows nothing about the machine.
 Plan LoadPlan(const std::string& path,

@@ -98,6 +98,7 @@ Result MeasuredResult(const Graph& graph,
   result.compute = MeanOf(ranks, &exec::RankMeasurement::compute);
   result.exposed_communication = MeanOf(ranks, &exec::RankMeasurement::exposed_communication);
   AddMemory(ranks, result);
+  result.host_pinned = execution.schedule.host_pinned();
   result.collectives = Collectives(execution.schedule, ranks);
   result.workload = graph.name;
   result.graph_hash = graph.hash;

@@ -1,5 +1,7 @@
 #include <memory>
 
+#include "model/base/error.h"
+#include "tools/common/collective_file.h"
 #include "tools/common/file.h"
 #include "tools/common/load.h"
 #include "tools/dc_run/commands.h"
@@ -12,6 +14,7 @@ namespace {
 struct RunStepOptions {
   std::string workload;
   PlansToRun what;
+  std::string save_collectives;
 };
 
 std::string CommandOf(const RunStepOptions& options) {
@@ -28,12 +31,19 @@ std::string CommandOf(const RunStepOptions& options) {
 }
 
 ExitCode RunSteps(const RunStepOptions& options) {
+  if (!options.save_collectives.empty() && options.what.plans.size() != 1) {
+    throw Error("--save-collectives writes those of one plan; give one --plan");
+  }
   const Workload workload = LoadWorkload(options.workload);
-  const bool completed =
-      RunPlans(workload, options.what, CommandOf(options),
-               [](const ExecutionCase& execution, const ExecutionResult& executed) {
-                 WriteFile("-", PrintMeasuredText(executed.result, execution.plan_file));
-               });
+  const bool completed = RunPlans(
+      workload, options.what, CommandOf(options),
+      [&](const ExecutionCase& execution, const ExecutionResult& executed) {
+        if (!options.save_collectives.empty()) {
+          WriteFile(options.save_collectives,
+                    PrintCollectiveFile(execution.schedule, execution.plan, workload.graph));
+        }
+        WriteFile("-", PrintMeasuredText(executed.result, execution.plan_file));
+      });
   return completed ? ExitCode::kDone : ExitCode::kAnswerIsNo;
 }
 
@@ -55,6 +65,8 @@ Subcommand StepCommand() {
             ->allow_extra_args(false);
         DeclarePlansToRun(app, what);
         app.add_flag("--trace,!--no-trace", what.trace, "record the kernels of one more step");
+        app.add_option("--save-collectives", options->save_collectives,
+                       "write the collectives of a step; --plan takes the file");
         return [options] { return RunSteps(*options); };
       }};
 }

@@ -186,6 +186,12 @@ std::vector<Candidate> Starts(const SearchCommandOptions& options,
   }
   std::vector<Candidate> candidates;
   for (Plan& each : plans) {
+    for (const GraphPlan& graph : each.graphs) {
+      if (!graph.state_moves.empty()) {
+        throw Error("a search keeps optimizer states on the GPU, but " + each.policy +
+                    "'s plan to start from offloads some");
+      }
+    }
     const Plan plan = WithoutEvents(std::move(each));
     const std::uint32_t order = AddOrder(problem, plan);
     candidates.push_back(MakeCandidate(problem, plan, order));

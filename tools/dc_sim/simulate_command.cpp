@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "model/ir/plan_reader.h"
+#include "tools/common/collective_file.h"
 #include "tools/common/file.h"
 #include "tools/common/step_options.h"
 #include "tools/dc_sim/commands.h"
@@ -20,6 +21,7 @@ struct SimulateOptions {
   std::string memory;
   std::string dag;
   std::string save_plan;
+  std::string save_collectives;
 };
 
 /// The views that need the step task by task.
@@ -45,6 +47,10 @@ ExitCode RunSimulate(const SimulateOptions& options) {
   const Prediction prediction = Predict(step.schedule, step.plan, step.inputs(), views);
   if (!options.save_plan.empty()) {
     WriteFile(options.save_plan, PrintPlan(step.plan, step.workload.graph).dump(1) + "\n");
+  }
+  if (!options.save_collectives.empty()) {
+    WriteFile(options.save_collectives,
+              PrintCollectiveFile(step.schedule, step.plan, step.workload.graph));
   }
   if (prediction.timeline) {
     WriteViews(options, step, *prediction.timeline);
@@ -77,6 +83,8 @@ Subcommand SimulateCommand() {
             app.add_option("--dag", options->dag, "draw the schedule (.svg, .pdf, .png or .dot)");
             app.add_option("--save-plan", options->save_plan,
                            "write the plan with every decision spelled out");
+            app.add_option("--save-collectives", options->save_collectives,
+                           "write the collectives of the step; --plan takes the file");
             return [options] { return RunSimulate(*options); };
           }};
 }

@@ -4,8 +4,8 @@
 
 FOLDER holds an installed DeepSpeed 0.19.6 or 0.19.8 (DS_BUILD_OPS=0 pip install --no-deps --target
 FOLDER deepspeed==0.19.8) with its requirements; needs torch and scipy, no GPU. The insertion of
-gathers and releases, the list scheduler, prefetch and selective_gather are DeepSpeed's, run on
-torch.fx graphs over stand-ins for its ops; sizes, times, peaks and budgets are given. Writes
+gathers and releases, the list scheduler, prefetch, selective_gather and offload_adam_states are
+DeepSpeed's, run on torch.fx graphs over stand-ins for its ops; sizes, times, peaks and budgets are given. Writes
 <version>.json.gz (docs/policies.md) with the committed workloads and 320 random graphs. With
 --check, records the first of them again and compares them with what is written there.
 """
@@ -25,7 +25,8 @@ import torch
 
 util.get_deepcompile_handle = lambda: None
 from deepspeed.compile import list_schedule  # noqa: E402
-from deepspeed.compile.passes import prefetch, selective_gather, zero3_compile  # noqa: E402
+from deepspeed.compile.passes import (  # noqa: E402
+    offload_adam_states, prefetch, selective_gather, zero3_compile)
 
 WORKLOADS = ["tiny-llama", "mlp-8x4096", "llama-3.2-1b", "llama-3-8b", "qwen3-8b"]
 SMALL = ["tiny-llama", "mlp-8x4096"]
@@ -207,6 +208,64 @@ def random_rows(seed):
     return row
 
 
+def chain(length):
+    """A graph of a placeholder, `length` calls and the output; names of all nodes."""
+    graph = torch.fx.Graph()
+    node = graph.placeholder("x")
+    node.meta["val"] = torch.empty(1, device="meta")
+    for _ in range(length):
+        node = graph.call_function(torch.neg, (node,))
+    graph.output(node)
+    return graph
+
+
+def run_offload(seed):
+    """Which states offload_adam_states takes off the GPU before each forward graph, and behind
+    which nodes of the backward graphs it brings them back. Graphs run forward, then backward in
+    the opposite order; a state has exp_avg, exp_avg_sq and hp_param of the same size."""
+    dice = random.Random(seed)
+    sizes = [dice.choice([50, 100, 400, 1000]) for _ in range(dice.randint(1, 3))]
+    total = dice.randrange(500, 6000)
+    count = dice.choice([1, 1, 2])
+    module = offload_adam_states
+    states = [torch.empty(size // 2, dtype=torch.bfloat16, device="meta") for size in sizes]
+    key = module._make_offload_state_key
+    module.optimizer = SimpleNamespace(
+        state={i: {key("exp_avg"): t, key("exp_avg_sq"): t} for i, t in enumerate(states)},
+        fp32_partitioned_groups_flat=states, hp_params_pin_buffers=states)
+    nothing = lambda *args: None
+    module.offload_adam_states_sync = module.reload_adam_states_sync = nothing
+    module.sync_reload_states = module.print_r0 = nothing
+    module.get_accelerator = lambda: SimpleNamespace(total_memory=lambda: total)
+    order = [(g, True) for g in range(count)]
+    row = {"total": total, "sizes": [size for size in sizes for _ in range(3)], "graphs": []}
+    for backward, g in [(False, g) for g in range(count)] + [(True, g) for g in range(count)][::-1]:
+        graph = chain(dice.randint(1, 8))
+        nodes = list(graph.nodes)
+        most = dice.choice([total, total * 2 // 3, total // 3])
+        peaks = [dice.randrange(most) for _ in nodes]
+        memory = [(node.name, 0, 0, peak) for node, peak in zip(nodes, peaks)]
+        profile = SimpleNamespace(fwd_mem=memory, bwd_mem=memory)
+        module.offload_opt_states_inc(graph, g, order, {g: profile}, 0, None, backward)
+        row["graphs"].append({"backward": backward, "peaks": peaks, "moves": moves_of(graph, nodes)})
+    return row
+
+
+def moves_of(graph, nodes):
+    """Every copy that was inserted, as [how many of `nodes` stand before it, state]."""
+    tensors = ["exp_avg", "exp_avg_sq", "hp_param"]
+    before = 0
+    moves = []
+    for node in graph.nodes:
+        if node in nodes:
+            before += 1
+        elif node.target in (torch.ops.dc.offload_opt_launch.default,
+                             torch.ops.dc.reload_opt.default):
+            task = offload_adam_states._op_task_registry[node.args[1]]
+            moves.append([before, 3 * task[0] + tensors.index(task[2])])
+    return moves
+
+
 def workload_rows(root, name):
     recorded = graphs.load_workload(root / "traces" / name)
     for index in range(len(recorded["graphs"])):
@@ -228,6 +287,8 @@ def check(root, path):
     written = json.loads(gzip.decompress(path.read_bytes()))
     differing = [f"random graph {seed}" for seed in range(40)
                  if json.loads(json.dumps(random_rows(seed))) != written["random"][seed]]
+    differing += [f"offload {seed}" for seed in range(40)
+                  if json.loads(json.dumps(run_offload(seed))) != written["offload"][seed]]
     rows = [row for name in SMALL for row in workload_rows(root, name)]
     differing += [f"{row['workload']}, graph {row['graph']}" for row in rows
                   if row not in written["workloads"]]
@@ -252,6 +313,7 @@ def main():
         "ranks": RANKS,
         "random": [random_rows(seed) for seed in range(arguments.random)],
         "workloads": [row for name in arguments.workloads for row in workload_rows(root, name)],
+        "offload": [run_offload(seed) for seed in range(arguments.random)],
     }
     arguments.out.mkdir(parents=True, exist_ok=True)
     text = json.dumps(document, separators=(",", ":"))

@@ -128,6 +128,10 @@ std::optional<TaskPlace> OtherPlace(FoldState& state, TaskId id) {
     case TaskKind::kMakeContiguous:
     case TaskKind::kReduceGradCopy:
       return ParamPlace(state, ParamId(work.subject), DagNodeKind::kCopy, "gradient of");
+    case TaskKind::kOffload:
+    case TaskKind::kReload:
+      return TaskPlace{"optimizer states", "", std::string(TaskKindName(task.kind)),
+                       DagNodeKind::kCopy};
     case TaskKind::kSetTangents:
     case TaskKind::kClearGradients:
       return std::nullopt;

@@ -53,6 +53,9 @@ std::string MemoryLines(const Result& result, const GpuSpec& gpu) {
       TableLine("  allocated", FormatBytes(result.peak_allocated), "") +
       TableLine("  live", FormatBytes(result.peak_live), PeakNote(result)) +
       TableLine("after the step", FormatBytes(result.allocated_after_step), "allocated");
+  if (result.host_pinned > Bytes(0)) {
+    lines += TableLine("pinned host memory", FormatBytes(result.host_pinned), "of each GPU");
+  }
   if (result.allocator_retries > 0) {
     lines += TableLine("allocator retries", std::to_string(result.allocator_retries),
                        "the cache was flushed to make room");
@@ -97,6 +100,13 @@ std::string PrintResultText(const Result& result, const Cluster& cluster) {
     return title + "out of memory\n\n" +
            TableLine("asked for", FormatBytes(result.stop->requested), "by " + result.stop->task) +
            MemoryLines(result, cluster.gpu);
+  }
+  if (result.outcome == "out_of_pinned_memory") {
+    const Bytes limit = cluster.pinned_memory.value_or(Bytes(0));
+    return title + "out of pinned host memory\n\n" +
+           TableLine("asked for", FormatBytes(result.stop->requested), "by " + result.stop->task) +
+           TableLine("pinned_memory", FormatBytes(limit),
+                     "of a machine with " + std::to_string(cluster.gpus_per_node) + " GPUs");
   }
   if (result.outcome == "deadlock") {
     return title + "deadlock\n\n" + TableLine("can never start", "", result.stop->task);

@@ -4,33 +4,22 @@
 #include <array>
 #include <map>
 
-#include "model/base/text.h"
 #include "model/passes/deepcompile/gather_scheduler.h"
 #include "model/passes/deepcompile/memory_profile.h"
 #include "model/passes/deepcompile/plan_steps.h"
 #include "model/passes/deepcompile/selective_gather.h"
+#include "model/passes/deepcompile/state_moves.h"
+#include "model/passes/pass_list.h"
 #include "model/passes/sharding.h"
 
 namespace dcsim {
 namespace {
 
 constexpr std::array<std::string_view, 2> kPolicies = {"deepcompile-0.19.6", "deepcompile-0.19.8"};
-constexpr std::array<std::string_view, 5> kPasses = {
-    "zero1_compile", "zero2_compile", "zero3_compile", "prefetch", "selective_gather"};
 constexpr double kSchedulerMargin = 0.1;  // SCHEDULER_MEMORY_MARGIN
 
 DeepSpeedVersion VersionOf(const std::string& policy) {
   return policy == kPolicies[0] ? DeepSpeedVersion::kRelease0196 : DeepSpeedVersion::kRelease0198;
-}
-
-bool Runs(const PlanSpec& spec, std::string_view pass) {
-  return !spec.passes ||
-         std::find(spec.passes->begin(), spec.passes->end(), pass) != spec.passes->end();
-}
-
-/// The stage's own pass: "zero3_compile".
-std::string StagePass(int stage) {
-  return "zero" + std::to_string(stage) + "_compile";
 }
 
 /// DeepSpeed's profiler times calls that look alike once: all get the time of the first.
@@ -70,6 +59,7 @@ class Zero3Passes {
         inputs_(inputs),
         version_(VersionOf(spec.policy)),
         memory_(graph, inputs, ranks),
+        moves_(spec, graph, ranks, inputs),
         predictor_(Points(inputs)) {
     times_.ops = ShareTimes(graph, inputs.op_times);
     for (std::size_t i = 0; inputs.complete() && i < graph.params.size(); ++i) {
@@ -85,13 +75,15 @@ class Zero3Passes {
     for (std::size_t g = 0; g < graph_.graphs.size(); ++g) {
       const PassGraph nodes = BuildPassGraph(graph_, g, ranks_, times_);
       const auto steps = ScheduleGraph(g, nodes);
-      for (const Bytes peak : memory_.Peaks(g, nodes, steps)) {
+      const auto peaks = PeaksOf(g, nodes, steps);
+      for (const Bytes peak : peaks) {
         highest_peak_ = std::max(highest_peak_, peak);
       }
       AddCandidates(nodes);
       plan.graphs.push_back(PlanSteps(graph_, nodes, steps));
+      plan.graphs.back().state_moves = moves_.Plan(g, nodes, steps, peaks);
     }
-    if (Runs(spec_, "selective_gather") && inputs_.complete()) {
+    if (RunsPass(spec_, "selective_gather") && inputs_.complete()) {
       plan.persistent = Keep();
     }
     return plan;
@@ -134,7 +126,8 @@ class Zero3Passes {
     }
     const auto device = static_cast<double>(inputs_.device_memory.count());
     const Bytes margin(static_cast<std::int64_t>(device * kSchedulerMargin));
-    const Bytes left = inputs_.device_memory - memory_.OperatorPeak(g, nodes) - margin;
+    const Bytes peak = memory_.OperatorPeak(g, nodes) - moves_.away();
+    const Bytes left = inputs_.device_memory - peak - margin;
     const Bytes budget = std::max(left, largest);
     return budget >= all ? std::nullopt : std::optional(budget);
   }
@@ -146,14 +139,25 @@ class Zero3Passes {
     for (const std::uint32_t node : order) {
       steps.push_back({node, {}});
     }
-    if (!Runs(spec_, "prefetch") || !inputs_.complete()) {
+    if (!RunsPass(spec_, "prefetch") || !inputs_.complete()) {
       return steps;
     }
     PrefetchInputs prefetch;
     prefetch.device_memory = inputs_.device_memory;
-    prefetch.peaks = memory_.Peaks(g, nodes, steps);
+    prefetch.peaks = PeaksOf(g, nodes, steps);
     prefetch.gather_seconds = predictor_;
     return PrefetchGathers(nodes, order, prefetch);
+  }
+
+  /// By step: what DeepSpeed's profiler sees, without the states that are on the host then.
+  std::vector<Bytes> PeaksOf(std::size_t g,
+                             const PassGraph& nodes,
+                             const std::vector<PassStep>& steps) const {
+    auto peaks = memory_.Peaks(g, nodes, steps);
+    for (Bytes& peak : peaks) {
+      peak -= moves_.away();
+    }
+    return peaks;
   }
 
   void AddCandidates(const PassGraph& nodes) {
@@ -201,6 +205,7 @@ class Zero3Passes {
   const PolicyInputs& inputs_;
   DeepSpeedVersion version_;
   MemoryProfile memory_;
+  StateMovePlanner moves_;
   GatherPredictor predictor_;
   PassTimes times_;
   Bytes highest_peak_;
@@ -230,39 +235,6 @@ std::span<const std::string_view> DeepCompilePolicies() {
 
 bool IsDeepCompile(std::string_view policy) {
   return std::find(kPolicies.begin(), kPolicies.end(), policy) != kPolicies.end();
-}
-
-std::string FindPassFault(const PlanSpec& spec) {
-  if (!spec.passes) {
-    return {};
-  }
-  for (const std::string& pass : *spec.passes) {
-    if (std::find(kPasses.begin(), kPasses.end(), pass) == kPasses.end()) {
-      return "passes: expected " + JoinAlternatives(kPasses) + ", found '" + pass + "'" +
-             DidYouMean(pass, kPasses);
-    }
-    const bool of_stage = pass.starts_with("zero");
-    if (of_stage && pass != StagePass(spec.options.stage)) {
-      return "passes: " + pass + " conflicts with stage " + std::to_string(spec.options.stage) +
-             ", whose pass is " + StagePass(spec.options.stage);
-    }
-    if (!of_stage && spec.options.stage != 3) {
-      return "passes: " + pass + " requires zero3_compile, and so stage 3";
-    }
-  }
-  if (!Runs(spec, StagePass(spec.options.stage))) {
-    return "passes: " + StagePass(spec.options.stage) +
-           " is missing; the others require what it inserts";
-  }
-  const auto place = [](const std::string& pass) {
-    return std::find(kPasses.begin(), kPasses.end(), pass) - kPasses.begin();
-  };
-  for (std::size_t i = 1; i < spec.passes->size(); ++i) {
-    if (place((*spec.passes)[i - 1]) >= place((*spec.passes)[i])) {
-      return "passes: expected each once, in the order zero3_compile, prefetch, selective_gather";
-    }
-  }
-  return {};
 }
 
 Plan ResolveDeepCompile(const PlanSpec& spec,

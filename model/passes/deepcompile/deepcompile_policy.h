@@ -1,7 +1,6 @@
 #pragma once
 
 #include <span>
-#include <string>
 #include <string_view>
 
 #include "model/ir/graph.h"
@@ -14,10 +13,6 @@ namespace dcsim {
 std::span<const std::string_view> DeepCompilePolicies();
 bool IsDeepCompile(std::string_view policy);
 
-/// What is wrong with the passes that a spec names, by DeepSpeed's contracts (passes/contract.py):
-/// unknown names, a pass without the one it requires, passes of another stage. Empty if nothing.
-std::string FindPassFault(const PlanSpec& spec);
-
 /// Policies deepcompile-0.19.6 and deepcompile-0.19.8: what DeepSpeed's passes make of a graph once
 /// the last of them has run (default schedule, step 5 and later).
 ///
@@ -25,7 +20,8 @@ std::string FindPassFault(const PlanSpec& spec);
 /// (ScheduleGathers, with 0.19.8's budget), then moved ahead and fused (PrefetchGathers), then some
 /// parameters stay gathered (SelectKept). Without measurements prefetch and selective_gather do
 /// nothing and 0.19.8's budget is one gather, as DeepSpeed does when its profile is incomplete.
-/// ZeRO-1, 2: ops in recorded order, each gradient reduced where it is made.
+/// Instead of the last two, optimizer states may leave the GPU (StateOffload). ZeRO-1, 2: ops in
+/// recorded order, each gradient reduced where it is made. Passes: PassesOf.
 ///
 ///   spec   options agree (Resolve checks them)
 Plan ResolveDeepCompile(const PlanSpec& spec,

@@ -148,11 +148,20 @@ TEST_P(ExecutorMemoryTest, StepsLeaveNothingBehind) {
   }
 }
 
+/// Host memory for what is offloaded, which ranks on the CPU do not pin.
+std::int64_t HostBytes(const Schedule& schedule) {
+  std::int64_t bytes = 0;
+  for (const Buffer& buffer : schedule.buffers()) {
+    bytes += buffer.on_host() ? buffer.bytes.count() : 0;
+  }
+  return bytes;
+}
+
 // Besides the residents: what lies on the host, and 4 bytes a micro-step for the losses.
 TEST_P(ExecutorMemoryTest, BuildsTheResidents) {
   for (const RankBytes& rank : Count()) {
-    EXPECT_EQ(rank.built,
-              BytesOf(schedule_, schedule_.residents()) + WrappedNumberBytes(graph_) + 2 * 4);
+    EXPECT_EQ(rank.built, BytesOf(schedule_, schedule_.residents()) + HostBytes(schedule_) +
+                              WrappedNumberBytes(graph_) + 2 * 4);
   }
 }
 
@@ -172,6 +181,12 @@ std::vector<MemoryRow> Rows() {
       {"Zero3Ahead", 3, [](PlanSpec& spec) { spec.gather_ahead = 4; }},
       {"Zero3KeepSome", 3, [](PlanSpec& spec) { spec.keep_gathered.patterns = {"*mlp*"}; }},
       {"Zero2OneBuffer", 2, [](PlanSpec& spec) { spec.options.double_buffer = false; }},
+      {"Zero1Offloaded", 1, [](PlanSpec& spec) { spec.offload_optimizer.all = true; }},
+      {"Zero3OffloadedInEachMicroStep", 3,
+       [](PlanSpec& spec) {
+         spec.offload_optimizer.bytes = Bytes(1);
+         spec.options.offload_period = OffloadPeriod::kMicroStep;
+       }},
       // The norm itself, a number, is not scheduled.
       {"Zero2Clipped", 2, [](PlanSpec& spec) { spec.options.gradient_clipping = 1; }, 4},
       {"Zero2Foreach", 2,

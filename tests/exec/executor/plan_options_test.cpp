@@ -148,6 +148,29 @@ std::vector<OptionRow> Options() {
       {"BuffersOfPr8036",
        {1, 2, 3},
        [](PlanSpec& spec) { spec.options.buffer_lifetime = BufferLifetime::kPr8036; }},
+      {"OffloadAll", {1, 2, 3}, [](PlanSpec& spec) { spec.offload_optimizer.all = true; }},
+      {"OffloadOneState",
+       {1, 2, 3},
+       [](PlanSpec& spec) { spec.offload_optimizer.bytes = Bytes(1); }},
+      {"OffloadInEachMicroStep",
+       {1, 2, 3},
+       [](PlanSpec& spec) {
+         spec.offload_optimizer.all = true;
+         spec.options.offload_period = OffloadPeriod::kMicroStep;
+       }},
+      {"OffloadAdamStatesSync",
+       {3},
+       [](PlanSpec& spec) {
+         spec.policy = "deepcompile-0.19.8";
+         spec.options.release = ReleaseMode::kRecordStream;
+         spec.passes = {"zero3_compile", "offload_adam_states_sync"};
+       }},
+      {"FusedGathers",
+       {3},
+       [](PlanSpec& spec) {
+         spec.passes = {"gather_at_use", "fuse_gathers", "gather_ahead"};
+         spec.gather_ahead = 1;
+       }},
       {"ExpandableSegments",
        {1, 3},
        [](PlanSpec& spec) { spec.options.allocator = AllocatorMode::kExpandableSegments; }},

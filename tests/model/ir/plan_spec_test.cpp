@@ -39,6 +39,9 @@ PlanSpec UnusualSpec() {
   spec.passes = {"zero3_compile", "prefetch"};
   spec.gather_times = GatherTimes::kAsMeasured;
   spec.eager_gathers = {1, 2, 3, 4};
+  spec.options.offload_period = OffloadPeriod::kMicroStep;
+  spec.max_fuse_size = Bytes(5);
+  spec.offload_optimizer.bytes = Bytes(6);
   return spec;
 }
 
@@ -62,6 +65,9 @@ TEST(PlanSpecTest, MissingKeysHaveTheDocumentedDefaults) {
   expected.options.gradient_clipping = std::nullopt;
   expected.options.optimizer = OptimizerKernels::kFused;
   expected.options.allocator = AllocatorMode::kDefault;
+  expected.options.offload_period = OffloadPeriod::kStep;
+  expected.max_fuse_size = Bytes::MiB(64);
+  expected.offload_optimizer = {};
   expected.gather_ahead = 0;
   expected.keep_gathered = {};
   expected.passes = std::nullopt;
@@ -87,10 +93,12 @@ TEST(PlanSpecTest, PrintHasEveryKeyInTheDocumentedOrder) {
       R"("sync_before_allgather":true,"sync_after_allgather":false,"sync_before_reduce":true,)"
       R"("sync_after_reduce":true,"release":"record_stream",)"
       R"("gradient_clipping":0.1,"optimizer":"for_loop","allocator":"expandable_segments",)"
+      R"("offload_period":"micro_step",)"
       R"("gather_ahead":1000000,"keep_gathered":["*.norm.weight","lm_head.*"],)"
       R"("passes":["zero3_compile","prefetch"],"gather_times":"as_measured",)"
       R"("prefetch_bucket":"1 elements","persistence_threshold":"2 elements",)"
-      R"("max_live":"3 elements","max_reuse_distance":"4 elements"})");
+      R"("max_live":"3 elements","max_reuse_distance":"4 elements","max_fuse_size":"5 B",)"
+      R"("offload_optimizer":"6 B"})");
 }
 
 // What DeepSpeed does where nothing else is asked for.
@@ -99,6 +107,7 @@ TEST(PlanSpecTest, PoliciesOfDeepSpeedHaveDefaultsOfTheirOwn) {
   document["policy"] = "deepcompile-0.19.8";
   EXPECT_EQ(Read(document).options.release, ReleaseMode::kRecordStream);
   EXPECT_EQ(Read(document).options.buffer_lifetime, BufferLifetime::kPr8036);
+  EXPECT_EQ(Read(document).options.offload_period, OffloadPeriod::kMicroStep);
   document["policy"] = "deepspeed-eager";
   EXPECT_EQ(Read(document).options.release, ReleaseMode::kRecordStream);
   EXPECT_EQ(Read(document).options.gradient_buckets, GradientBuckets::kEager);

@@ -22,6 +22,7 @@ Result Sample() {
   CollectiveTotals gather;
   gather.calls = 3;
   gather.busy = Duration::FromNs(9);
+  result.host_pinned = Bytes(4096);
   result.collectives.push_back(gather);
   return result;
 }
@@ -40,10 +41,12 @@ TEST(ResultReaderTest, EveryFaultIsReported) {
   document["step_time_ns"] = -1;
   document["outcome"] = "done";
   document["workload"]["graph"] = "12";
-  EXPECT_EQ(ErrorText([&] { Read(document); }),
-            "r: /outcome: expected completed, out_of_memory or deadlock, found 'done'\n"
-            "r: /step_time_ns: expected 0 or more\n"
-            "r: /workload/graph: expected 16 hexadecimal digits");
+  EXPECT_EQ(
+      ErrorText([&] { Read(document); }),
+      "r: /outcome: expected completed, out_of_memory, deadlock or out_of_pinned_memory, found "
+      "'done'\n"
+      "r: /step_time_ns: expected 0 or more\n"
+      "r: /workload/graph: expected 16 hexadecimal digits");
 }
 
 TEST(ResultReaderTest, OtherFormatsAreRefused) {

@@ -245,27 +245,30 @@ std::size_t CountDistinct(std::span<const std::string_view> names) {
 }
 
 TEST(NamesTest, EveryTaskKindHasItsOwnName) {
-  constexpr auto kCount = static_cast<std::size_t>(TaskKind::kUnflatten) + 1;
+  constexpr auto kCount = static_cast<std::size_t>(TaskKind::kReload) + 1;
   EXPECT_EQ(TaskKindNames().size(), kCount);
   EXPECT_EQ(CountDistinct(TaskKindNames()), kCount);
   EXPECT_EQ(TaskKindName(TaskKind::kCompute), "compute");
   EXPECT_EQ(TaskKindName(TaskKind::kEndBackward), "end-backward");
   EXPECT_EQ(TaskKindName(TaskKind::kGatherUpdated), "gather-updated");
   EXPECT_EQ(TaskKindName(TaskKind::kUnflatten), "unflatten");
+  EXPECT_EQ(TaskKindName(TaskKind::kReload), "reload");
 }
 
 TEST(NamesTest, EveryBufferClassHasItsOwnName) {
-  constexpr auto kCount = static_cast<std::size_t>(BufferClass::kWorkspace) + 1;
+  constexpr auto kCount = static_cast<std::size_t>(BufferClass::kPinnedHost) + 1;
   EXPECT_EQ(BufferClassNames().size(), kCount);
   EXPECT_EQ(CountDistinct(BufferClassNames()), kCount);
   EXPECT_EQ(BufferClassName(BufferClass::kParameter), "parameters");
   EXPECT_EQ(BufferClassName(BufferClass::kReduceBucket), "reduce buckets");
   EXPECT_EQ(BufferClassName(BufferClass::kWorkspace), "workspaces");
+  EXPECT_EQ(BufferClassName(BufferClass::kPinnedHost), "pinned host memory");
 }
 
 TEST(NamesTest, StreamsCollectivesAndEnginesAreNamedInEnumeratorOrder) {
   EXPECT_EQ(StreamRoleName(StreamRole::kCompute), "compute");
   EXPECT_EQ(StreamRoleName(StreamRole::kCopy), "copy");
+  EXPECT_EQ(StreamRoleName(StreamRole::kOffload), "offload");
   EXPECT_THAT(CollectiveKindNames(),
               testing::ElementsAre("all_gather", "reduce_scatter", "all_reduce"));
   EXPECT_THAT(EngineNames(), testing::ElementsAre("nccl", "copy_engine"));

@@ -7,6 +7,7 @@
 #include "model/base/text.h"
 #include "model/ir/document.h"
 #include "model/passes/deepcompile/gather_scheduler.h"
+#include "model/passes/deepcompile/offload_adam_states.h"
 #include "model/passes/deepcompile/pass_graph.h"
 #include "model/passes/deepcompile/prefetch.h"
 #include "model/passes/deepcompile/selective_gather.h"
@@ -119,6 +120,67 @@ TEST_P(DeepCompileOracleTest, GathersAreFusedAndMovedAlike) {
     EXPECT_EQ(PrefetchGathers(graph, order, inputs), StepsOf(row["prefetch"]["order"], graph))
         << "random graph " << i;
   }
+}
+
+/// A chain as the file has it: one placeholder, calls, the output.
+std::vector<StepPeak> ChainOf(const Json& peaks) {
+  std::vector<StepPeak> steps;
+  for (const Json& peak : peaks) {
+    steps.push_back({PassNodeKind::kOp, Bytes(peak.get<std::int64_t>())});
+  }
+  steps.front().kind = PassNodeKind::kPlaceholder;
+  steps.back().kind = PassNodeKind::kOutput;
+  return steps;
+}
+
+using StatePlace = std::pair<std::size_t, std::size_t>;  // nodes before it, state
+
+std::vector<StatePlace> PlacesOf(StateOffload& offload, const Json& graph, bool last) {
+  const auto steps = ChainOf(graph["peaks"]);
+  std::vector<StatePlace> places;
+  if (!graph["backward"].get<bool>()) {
+    for (const std::size_t state : offload.Forward(steps)) {
+      places.emplace_back(1, state);  // behind the placeholder
+    }
+    return places;
+  }
+  for (const ReloadPlace& place : offload.Backward(steps, last)) {
+    places.emplace_back(std::min(place.step + 1, steps.size() - 1), place.state);
+  }
+  return places;
+}
+
+TEST_P(DeepCompileOracleTest, OptimizerStatesMoveAlike) {
+  const Json document = Document();
+  ASSERT_GE(document["offload"].size(), 300U);
+  std::size_t stay = 0;
+  std::size_t early = 0;
+  std::size_t late = 0;
+  for (std::size_t i = 0; i < document["offload"].size(); ++i) {
+    const Json& row = document["offload"][i];
+    std::vector<Bytes> sizes;
+    for (const Json& size : row["sizes"]) {
+      sizes.emplace_back(size.get<std::int64_t>());
+    }
+    StateOffload offload(sizes, Bytes(row["total"].get<std::int64_t>()));
+    std::size_t left = 0;
+    for (const Json& graph : row["graphs"]) {
+      const auto places = PlacesOf(offload, graph, graph == row["graphs"].back());
+      EXPECT_EQ(places, graph["moves"].get<std::vector<StatePlace>>()) << "offload " << i;
+      const bool backward = graph["backward"].get<bool>();
+      left += backward ? 0U : places.size();
+      for (const auto& [before, state] : places) {
+        const bool at_end = before + 1 == graph["peaks"].size();
+        late += backward && at_end ? 1U : 0U;
+        early += backward && !at_end ? 1U : 0U;
+      }
+    }
+    stay += left == 0 ? 1U : 0U;
+  }
+  // The rows would prove little if states always stayed, or always came back at the end.
+  EXPECT_GE(stay, 20U);
+  EXPECT_GE(early, 100U);
+  EXPECT_GE(late, 100U);
 }
 
 TEST_P(DeepCompileOracleTest, TheSameParametersStayGathered) {

@@ -1,5 +1,6 @@
 #include "model/passes/deepcompile/deepcompile_policy.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include <gmock/gmock.h>
@@ -7,6 +8,7 @@
 
 #include "model/graph/step_facts.h"
 #include "model/ir/graph_text.h"
+#include "model/passes/deepcompile/gather_scheduler.h"
 #include "model/passes/deepcompile/memory_profile.h"
 #include "model/passes/lower.h"
 #include "model/passes/resolve.h"
@@ -131,6 +133,76 @@ TEST(DeepCompilePolicyTest, ParametersStayWhileTheyFit) {
   EXPECT_THAT(kept(10), testing::ElementsAre(ParamId(1)));
   EXPECT_THAT(kept(38), testing::ElementsAre(ParamId(1)));
   EXPECT_THAT(kept(40), testing::ElementsAre(ParamId(0), ParamId(1)));
+}
+
+constexpr OptimizerState kFirst{DType::kBFloat16, OptimizerTensor::kFirstMoment};
+constexpr OptimizerState kSecond{DType::kBFloat16, OptimizerTensor::kSecondMoment};
+constexpr OptimizerState kMaster{DType::kBFloat16, OptimizerTensor::kMaster};
+
+PlanSpec OffloadSpec() {
+  PlanSpec spec = SpecOf("deepcompile-0.19.8", 3);
+  spec.passes = {"offload_adam_states_for_init", "zero3_compile", "offload_adam_states"};
+  return spec;
+}
+
+// The backward of TwoLayers has four ops: 5 is behind its end.
+TEST(DeepCompilePolicyTest, WithoutRoomAllStatesLeaveAndComeBackAtTheEnd) {
+  const Graph graph = TwoLayers();
+  const Plan plan = Resolve(OffloadSpec(), graph, 2, Machine(graph, Bytes(1)));
+  EXPECT_EQ(plan.graphs[0].state_moves,
+            (std::vector<StateMove>{{StateMoveKind::kOffload, 0, {kFirst}},
+                                    {StateMoveKind::kOffload, 0, {kSecond}},
+                                    {StateMoveKind::kOffload, 0, {kMaster}}}));
+  EXPECT_EQ(plan.graphs[1].state_moves,
+            (std::vector<StateMove>{{StateMoveKind::kReload, 5, {kFirst}},
+                                    {StateMoveKind::kReload, 5, {kSecond}},
+                                    {StateMoveKind::kReload, 5, {kMaster}},
+                                    {StateMoveKind::kSynchronize, 5, {}}}));
+  EXPECT_THAT(FindPlanFaults(plan, graph), testing::IsEmpty());
+}
+
+// States of 44 B, which the allocator counts as 512. They leave until 80 % of the device hold the
+// forward's peak without any of them and those that stay: with 132 B above that peak none leaves,
+// with 88 B one.
+TEST(DeepCompilePolicyTest, StatesLeaveUntilTheForwardFits) {
+  const Graph graph = TwoLayers();
+  PolicyInputs inputs = Machine(graph, Bytes::GiB(1));
+  const MemoryProfile memory(graph, inputs, 2);
+  const PassGraph nodes = BuildPassGraph(graph, 0, 2, {});
+  std::vector<PassStep> steps;
+  for (const std::uint32_t node :
+       ScheduleGathers(nodes, DeepSpeedVersion::kRelease0198, std::nullopt).order) {
+    steps.push_back({node, {}});
+  }
+  const auto peaks = memory.Peaks(0, nodes, steps);
+  const Bytes peak = *std::max_element(peaks.begin(), peaks.end()) - Bytes(3 * 512);
+  const auto leaving = [&](std::int64_t room) {
+    inputs.device_memory = Bytes(((peak.count() + room) * 5 + 3) / 4);  // 80 % of it, rounded up
+    return Resolve(OffloadSpec(), graph, 2, inputs).graphs[0].state_moves.size();
+  };
+  EXPECT_EQ(leaving(132), 0U);
+  EXPECT_EQ(leaving(130), 1U);
+  EXPECT_EQ(leaving(88), 1U);
+  EXPECT_EQ(leaving(86), 2U);
+}
+
+TEST(DeepCompilePolicyTest, UnmeasuredStatesStay) {
+  const Plan plan = Resolve(OffloadSpec(), TwoLayers(), 2);
+  EXPECT_THAT(plan.graphs[0].state_moves, testing::IsEmpty());
+}
+
+// insert_offload_opt_states: moments first, and the whole device waits both times.
+TEST(DeepCompilePolicyTest, SynchronousOffloadMovesEverything) {
+  PlanSpec spec = SpecOf("deepcompile-0.19.8", 3);
+  spec.passes = {"zero3_compile", "offload_adam_states_sync"};
+  const Plan plan = Resolve(spec, TwoLayers(), 2);
+  const std::vector<OptimizerState> all = {kFirst, kSecond, kMaster};
+  EXPECT_EQ(plan.graphs[0].state_moves,
+            (std::vector<StateMove>{{StateMoveKind::kOffload, 0, all},
+                                    {StateMoveKind::kSynchronizeDevice, 0, {}}}));
+  EXPECT_EQ(plan.graphs[1].state_moves,
+            (std::vector<StateMove>{{StateMoveKind::kReload, 5, all},
+                                    {StateMoveKind::kSynchronizeDevice, 5, {}}}));
 }
 
 TEST(DeepCompilePolicyTest, BelowStage3OpsKeepTheirOrderAndNothingElseIsDecided) {

@@ -1,9 +1,8 @@
-#include "model/passes/plain_policy.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "model/ir/graph_text.h"
+#include "model/passes/resolve.h"
 #include "tests/support/error_text.h"
 #include "tests/support/row_name.h"
 
@@ -57,7 +56,7 @@ std::vector<Gather> Gathers(const GraphPlan& decisions) {
 }
 
 TEST(PlainPolicyTest, OpsKeepTheRecordedOrder) {
-  const Plan plan = ResolvePlain(Spec(3, 0), ThreeLayers(), 2);
+  const Plan plan = Resolve(Spec(3, 0), ThreeLayers(), 2);
   ASSERT_EQ(plan.graphs.size(), 2U);
   EXPECT_THAT(plan.graphs[0].order,
               testing::ElementsAre(OpId(0), OpId(1), OpId(2), OpId(3), OpId(4), OpId(5)));
@@ -67,7 +66,7 @@ TEST(PlainPolicyTest, OpsKeepTheRecordedOrder) {
 TEST(PlainPolicyTest, OptionsAndRanksAreTakenOver) {
   PlanSpec spec = Spec(3, 0);
   spec.options.communicators = 2;
-  const Plan plan = ResolvePlain(spec, ThreeLayers(), 6);
+  const Plan plan = Resolve(spec, ThreeLayers(), 6);
   EXPECT_EQ(plan.policy, "plain-1");
   EXPECT_EQ(plan.ranks, 6);
   EXPECT_EQ(plan.options, spec.options);
@@ -75,32 +74,32 @@ TEST(PlainPolicyTest, OptionsAndRanksAreTakenOver) {
 
 // Both parameters of layer 1 are first used at 2; the one declared first goes first.
 TEST(PlainPolicyTest, GathersStandAtFirstUses) {
-  const Plan plan = ResolvePlain(Spec(3, 0), ThreeLayers(), 2);
+  const Plan plan = Resolve(Spec(3, 0), ThreeLayers(), 2);
   EXPECT_EQ(Gathers(plan.graphs[0]), (std::vector<Gather>{{0, 0}, {2, 1}, {2, 2}, {4, 3}}));
   EXPECT_EQ(Gathers(plan.graphs[1]), (std::vector<Gather>{{0, 3}, {1, 1}}));
 }
 
 // One parameter ahead: each gather stands where the parameter before it is first used.
 TEST(PlainPolicyTest, GathersOneAheadStandOneFirstUseEarlier) {
-  const Plan plan = ResolvePlain(Spec(3, 1), ThreeLayers(), 2);
+  const Plan plan = Resolve(Spec(3, 1), ThreeLayers(), 2);
   EXPECT_EQ(Gathers(plan.graphs[0]), (std::vector<Gather>{{0, 0}, {0, 1}, {2, 2}, {2, 3}}));
   EXPECT_EQ(Gathers(plan.graphs[1]), (std::vector<Gather>{{0, 3}, {0, 1}}));
 }
 
 // Two ahead: weight 1 and bias 1 have fewer than two before them.
 TEST(PlainPolicyTest, GathersTwoAheadStandTwoFirstUsesEarlier) {
-  const Plan plan = ResolvePlain(Spec(3, 2), ThreeLayers(), 2);
+  const Plan plan = Resolve(Spec(3, 2), ThreeLayers(), 2);
   EXPECT_EQ(Gathers(plan.graphs[0]), (std::vector<Gather>{{0, 0}, {0, 1}, {0, 2}, {2, 3}}));
 }
 
 TEST(PlainPolicyTest, GathersFarAheadStandBeforeTheFirstOp) {
-  const Plan plan = ResolvePlain(Spec(3, 1000), ThreeLayers(), 2);
+  const Plan plan = Resolve(Spec(3, 1000), ThreeLayers(), 2);
   EXPECT_EQ(Gathers(plan.graphs[0]), (std::vector<Gather>{{0, 0}, {0, 1}, {0, 2}, {0, 3}}));
 }
 
 TEST(PlainPolicyTest, OnlyZero3Gathers) {
   for (const int stage : {1, 2}) {
-    const Plan plan = ResolvePlain(Spec(stage, 0), ThreeLayers(), 2);
+    const Plan plan = Resolve(Spec(stage, 0), ThreeLayers(), 2);
     EXPECT_TRUE(plan.graphs[0].gathers.empty()) << stage;
   }
 }
@@ -116,7 +115,7 @@ class KeepGatheredTest : public testing::TestWithParam<Pattern> {};
 TEST_P(KeepGatheredTest, KeepsWhatMatches) {
   PlanSpec spec = Spec(3, 0);
   spec.keep_gathered.patterns = GetParam().patterns;
-  EXPECT_EQ(ResolvePlain(spec, ThreeLayers(), 2).persistent, GetParam().kept);
+  EXPECT_EQ(Resolve(spec, ThreeLayers(), 2).persistent, GetParam().kept);
 }
 
 // 0: layers.0.weight, 1: layers.1.weight, 2: layers.1.bias, 3: layers.2.weight.
@@ -139,13 +138,13 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(PlainPolicyTest, KeepAllKeepsEveryParameter) {
   PlanSpec spec = Spec(3, 0);
   spec.keep_gathered.all = true;
-  EXPECT_EQ(ResolvePlain(spec, ThreeLayers(), 2).persistent.size(), 4U);
+  EXPECT_EQ(Resolve(spec, ThreeLayers(), 2).persistent.size(), 4U);
 }
 
 TEST(PlainPolicyTest, PatternThatMatchesNothingIsAnError) {
   PlanSpec spec = Spec(3, 0);
   spec.keep_gathered.patterns = {"layers.1.*", "layers.1.bais"};
-  EXPECT_EQ(ErrorText([&] { ResolvePlain(spec, ThreeLayers(), 2); }),
+  EXPECT_EQ(ErrorText([&] { Resolve(spec, ThreeLayers(), 2); }),
             "keep_gathered: no parameter matches 'layers.1.bais', did you mean 'layers.1.bias'?");
 }
 
@@ -153,7 +152,7 @@ TEST(PlainPolicyTest, PatternThatMatchesNothingIsAnError) {
 TEST(PlainPolicyTest, PatternMustCoverTheWholeName) {
   PlanSpec spec = Spec(3, 0);
   spec.keep_gathered.patterns = {"bias"};
-  EXPECT_EQ(ErrorText([&] { ResolvePlain(spec, ThreeLayers(), 2); }),
+  EXPECT_EQ(ErrorText([&] { Resolve(spec, ThreeLayers(), 2); }),
             "keep_gathered: no parameter matches 'bias'");
 }
 

@@ -49,11 +49,14 @@ RaceOracle::RaceOracle(const Schedule& schedule) : schedule_(schedule) {
 
 std::vector<RaceOracle::Life> RaceOracle::Lives() const {
   const std::size_t count = schedule_.task_count();
-  std::map<std::pair<std::size_t, std::size_t>, Life> lives;  // by step and buffer
+  std::map<std::pair<std::size_t, std::size_t>, Life> lives;  // by step, or frees so far; buffer
+  std::map<std::size_t, std::size_t> frees;                   // by resident
   const auto life = [&](std::size_t step, BufferId id) -> Life& {
-    const std::size_t key = schedule_.buffer(id).resident ? 0 : step;
+    const Buffer& buffer = schedule_.buffer(id);
+    const std::size_t key = buffer.resident ? frees[id.index()] : step;
     Life& found = lives[{key, id.index()}];
     found.buffer = id;
+    found.before_steps = buffer.resident && key == 0;
     return found;
   };
   for (std::size_t node = 0; node < kSteps * count; ++node) {
@@ -68,6 +71,7 @@ std::vector<RaceOracle::Life> RaceOracle::Lives() const {
         life(step, call.buffer).allocated = node;
       } else if (!carried || step > 0) {
         life(carried ? step - 1 : step, call.buffer).freed = node;
+        frees[call.buffer.index()] += 1;
       }
     }
   }
@@ -80,15 +84,15 @@ std::vector<RaceOracle::Life> RaceOracle::Lives() const {
 
 void RaceOracle::CheckLife(const Life& life, std::vector<std::string>& races) const {
   const std::string name = "buffer " + std::to_string(life.buffer.index());
-  const bool resident = schedule_.buffer(life.buffer).resident;
-  bool written = resident;
+  bool written = life.before_steps && !schedule_.buffer(life.buffer).on_host();
   for (std::size_t i = 0; i < life.uses.size(); ++i) {
     const auto [node, writes] = life.uses[i];
     if (!written && !writes) {
       races.push_back(name + " is read before any write");
     }
     written = written || writes;
-    if (!resident && (life.allocated == kNever || life.allocated > node || life.freed < node)) {
+    const bool begun = life.before_steps || (life.allocated != kNever && life.allocated <= node);
+    if (!begun || life.freed < node) {
       races.push_back(name + " is used outside its life");
     }
     for (std::size_t k = 0; k < i; ++k) {

@@ -25,6 +25,7 @@ class RaceOracle {
   /// One life of a buffer: nodes in issue order.
   struct Life {
     BufferId buffer;
+    bool before_steps = false;  // a resident's first: it lies there, filled, before the first step
     std::size_t allocated = kNever;
     std::size_t freed = kNever;
     std::vector<std::pair<std::size_t, bool>> uses;  // node, writes

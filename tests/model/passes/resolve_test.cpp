@@ -123,33 +123,20 @@ INSTANTIATE_TEST_SUITE_P(
                  s.policy = "plain-1";
                  s.passes = {"zero3_compile"};
                },
-               "plan: passes and gather_times are for DeepCompile's policies, not plain-1"},
-        Misuse{"UnknownPass",
+               "plan: passes: zero3_compile is for DeepCompile's policies, not plain-1"},
+        Misuse{"PassesOfEager",
                [](PlanSpec& s) {
-                 s.passes = {"zero3_compile", "prefech"};
-               },
-               "plan: passes: expected zero1_compile, zero2_compile, zero3_compile, prefetch or "
-               "selective_gather, found 'prefech', did you mean 'prefetch'?"},
-        Misuse{"PassOfAnotherStage",
-               [](PlanSpec& s) {
-                 s.options.stage = 1;
+                 s.policy = "deepspeed-eager";
+                 s.options.gradient_buckets = GradientBuckets::kEager;
                  s.passes = {"zero3_compile"};
                },
-               "plan: passes: zero3_compile conflicts with stage 1, whose pass is zero1_compile"},
-        Misuse{"PrefetchBelowStage3",
+               "plan: passes are for plain-1 and DeepCompile's policies, not deepspeed-eager"},
+        Misuse{"GatherTimesOfPlain",
                [](PlanSpec& s) {
-                 s.options.stage = 2;
-                 s.passes = {"zero2_compile", "prefetch"};
+                 s.policy = "plain-1";
+                 s.gather_times = GatherTimes::kAsMeasured;
                },
-               "plan: passes: prefetch requires zero3_compile, and so stage 3"},
-        Misuse{"PrefetchAlone", [](PlanSpec& s) { s.passes = {"prefetch"}; },
-               "plan: passes: zero3_compile is missing; the others require what it inserts"},
-        Misuse{"OtherOrder",
-               [](PlanSpec& s) {
-                 s.passes = {"prefetch", "zero3_compile"};
-               },
-               "plan: passes: expected each once, in the order zero3_compile, prefetch, "
-               "selective_gather"},
+               "plan: gather_times is for DeepCompile's policies, not plain-1"},
         Misuse{"GatherTimesBelowStage3",
                [](PlanSpec& s) {
                  s.options.stage = 1;

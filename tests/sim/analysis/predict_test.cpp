@@ -83,6 +83,78 @@ TEST(PredictTest, HostBoundStepTakesItsLaunches) {
   EXPECT_EQ(result.compute, Duration::FromUs(1));
 }
 
+/// A GPU whose host link moves 1 GB/s.
+Cluster SlowLink() {
+  Cluster cluster = HandCluster();
+  cluster.gpu.host_bandwidth = BytesPerSecond(1'000'000'000);
+  return cluster;
+}
+
+PlanSpec OffloadSpec(Bytes bytes) {
+  PlanSpec spec = Stage(3);
+  spec.offload_optimizer.bytes = bytes;
+  return spec;
+}
+
+// One state of a million float32 takes 4 ms each way over 1 GB/s. The way back follows the way out
+// on one stream, AdamW (28 MB at 1 TB/s: 28 us) waits for it, the weights are stored (6 MB: 6 us),
+// and only then the next step's copy can begin; everything else of the step fits beside the copies.
+TEST(PredictTest, AnOffloadedStateIsCopiedOutAndBackInEachStep) {
+  const Result result = Case(OneLayer(), OffloadSpec(Bytes(1)), 1, SlowLink()).Run().result;
+  EXPECT_EQ(result.step_time, Duration::FromUs(4000 + 4000 + 28 + 6));
+  EXPECT_EQ(result.host_pinned, Bytes(4'194'304));  // 4 MB in a power of two
+}
+
+TEST(PredictTest, AMeasuredRateOfTheHostLinkIsTakenFirst) {
+  Cluster cluster = SlowLink();
+  cluster.memory_patterns = {{MemoryPattern::kReload, BytesPerSecond(2'000'000'000)}};
+  const Result result = Case(OneLayer(), OffloadSpec(Bytes(1)), 1, cluster).Run().result;
+  EXPECT_EQ(result.step_time, Duration::FromUs(4000 + 2000 + 28 + 6));
+  EXPECT_GT(result.sources.measured, 0);
+}
+
+TEST(PredictTest, AnUnknownHostLinkIsAnError) {
+  Cluster cluster = HandCluster();
+  cluster.gpu.host_bandwidth = BytesPerSecond(0);
+  const Case unknown(OneLayer(), OffloadSpec(Bytes(1)), 1, cluster);
+  EXPECT_EQ(ErrorText([&] { unknown.Run(); }),
+            "gpu Hand GPU: host_bandwidth is missing, which a plan that offloads needs");
+}
+
+// Each state takes 4 MB, 4 MiB pinned; two of them on each of the machine's 8 GPUs take 64 MiB.
+TEST(PredictTest, TooMuchPinnedMemoryIsAnOutcome) {
+  Cluster cluster = SlowLink();
+  cluster.pinned_memory = Bytes::MiB(64);
+  const PlanSpec spec = OffloadSpec(Bytes(4'000'001));
+  EXPECT_EQ(Case(OneLayer(), spec, 1, cluster).Run().result.outcome, "completed");
+  cluster.pinned_memory = Bytes::MiB(64) - Bytes(8);
+  const Result result = Case(OneLayer(), spec, 1, cluster).Run().result;
+  EXPECT_EQ(result.outcome, "out_of_pinned_memory");
+  EXPECT_EQ(result.stop->task, "offloaded optimizer states of one GPU");
+  EXPECT_EQ(result.stop->requested, Bytes::MiB(8));
+}
+
+// A forward of 80 MB, with states of 3 * 4 MB that nothing needs then.
+TEST(PredictTest, OffloadedStatesAreMissingAtThePeakOfTheForward) {
+  const Graph graph = ParseGraphText(R"(
+graph wide 4 tokens
+param w bfloat16[1000,1000]
+input x bfloat16[4,1000]
+forward
+  a: bfloat16[40000,1000] = my::widen(x, w)
+  l: bfloat16[] = aten::sum(a)
+  loss l
+backward of 0
+  tangent t: bfloat16[] of l
+  gw: bfloat16[1000,1000] = my::grad(x, t)
+  gradient w = gw
+)");
+  const auto peak = [&](const PlanSpec& spec) {
+    return Case(graph, spec, 1, SlowLink()).Run().result.peak_live;
+  };
+  EXPECT_EQ(peak(Stage(3)) - peak(OffloadSpec(Bytes(12'000'000))), Bytes(12'000'000));
+}
+
 // 8,000,004 bytes in 8001 ns: longer than the launch.
 TEST(PredictTest, GpuBoundStepTakesItsKernels) {
   const Result result = Case(OneKernel(2'000'000), Stage(3), 1).Run().result;

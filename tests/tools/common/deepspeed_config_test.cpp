@@ -35,6 +35,20 @@ TEST(DeepSpeedConfigTest, WithoutDeepCompileThePolicyIsPlain) {
   EXPECT_EQ(Read({{"zero_optimization", {{"stage", 3}}}}).spec.policy, "plain-1");
 }
 
+TEST(DeepSpeedConfigTest, OffloadedStatesBecomePassesOfStage3) {
+  const auto read = [](int stage, bool deepcompile) {
+    return Read({{"zero_optimization", {{"stage", stage}}},
+                 {"compile", {{"deepcompile", deepcompile}, {"offload_opt_states", true}}}})
+        .spec;
+  };
+  EXPECT_EQ(read(3, true).passes,
+            (std::vector<std::string>{"offload_adam_states_for_init", "zero3_compile",
+                                      "offload_adam_states"}));
+  EXPECT_EQ(read(3, true).options.offload_period, OffloadPeriod::kMicroStep);
+  EXPECT_EQ(read(2, true).passes, std::nullopt);
+  EXPECT_EQ(read(3, false).passes, std::nullopt);
+}
+
 // deepspeed/runtime/constants.py of 0.19.8: GRADIENT_CLIPPING_DEFAULT = 1.0; reduce_bucket_size
 // 5e8.
 TEST(DeepSpeedConfigTest, DefaultsAreDeepSpeeds) {

@@ -55,8 +55,8 @@ TEST(TimelineTraceTest, ThreadsAreStreamsAndHost) {
       names[event["tid"].get<int>()] = event["args"]["name"].get<std::string>();
     }
   }
-  const std::map<int, std::string> expected = {
-      {0, "compute"}, {1, "gather"}, {2, "reduce"}, {3, "copy"}, {4, "host"}};
+  const std::map<int, std::string> expected = {{0, "compute"}, {1, "gather"},  {2, "reduce"},
+                                               {3, "copy"},    {4, "offload"}, {5, "host"}};
   EXPECT_EQ(names, expected);
 }
 
@@ -64,7 +64,7 @@ TEST(TimelineTraceTest, EverySpanWithALengthIsThere) {
   const PredictedStep step = PredictStack(2);
   std::map<std::size_t, Json> by_task;
   for (const Json& event : Events(Trace(step), "X")) {
-    if (event["tid"] != 4) {
+    if (event["tid"] != 5) {
       by_task[event["args"]["task"].get<std::size_t>()] = event;
     }
   }
@@ -95,7 +95,7 @@ TEST(TimelineTraceTest, EveryWorkOfTheHostIsThere) {
   }
   std::vector<std::int64_t> found;
   for (const Json& event : Events(Trace(step), "X")) {
-    if (event["tid"] == 4) {
+    if (event["tid"] == 5) {
       found.push_back(Ns(event["ts"]));
     }
   }

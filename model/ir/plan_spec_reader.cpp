@@ -1,0 +1,164 @@
+#include <array>
+
+#include "model/ir/plan_options.h"
+#include "model/ir/plan_reader.h"
+
+namespace dcsim {
+namespace {
+
+constexpr std::string_view kSpecFormat = "dc-plan-spec/1";
+
+void ReadKeepGathered(ObjectReader& object, KeepGathered& keep) {
+  const Json* value = object.Find("keep_gathered");
+  if (value == nullptr || *value == "none") {
+    return;
+  }
+  if (*value == "all") {
+    keep.all = true;
+    return;
+  }
+  const Path path = object.At("keep_gathered");
+  if (!value->is_array()) {
+    object.faults().Add(path, "expected none, all, or a list of parameter names with '*'");
+    return;
+  }
+  for (std::size_t i = 0; i < value->size(); ++i) {
+    if (auto pattern = ReadString((*value)[i], Path(path, i), object.faults())) {
+      keep.patterns.push_back(*std::move(pattern));
+    }
+  }
+}
+
+Json PrintKeepGathered(const KeepGathered& keep) {
+  if (keep.all) {
+    return "all";
+  }
+  return keep.patterns.empty() ? Json("none") : Json(keep.patterns);
+}
+
+void ReadOffloadOptimizer(ObjectReader& object, OffloadOptimizer& offload) {
+  const Json* value = object.Find("offload_optimizer");
+  if (value == nullptr || *value == "none") {
+    return;
+  }
+  offload.all = *value == "all";
+  if (offload.all) {
+    return;
+  }
+  const Path path = object.At("offload_optimizer");
+  Faults& faults = object.faults();
+  if (!value->is_string() || value->get<std::string>().find_first_of("0123456789") != 0) {
+    faults.Add(path, "expected none, all, or bytes that have to leave, such as 20 GiB");
+  } else if (const auto bytes = ReadBytes(*value, path, faults)) {
+    offload.bytes = *bytes;
+  }
+}
+
+Json PrintOffloadOptimizer(const OffloadOptimizer& offload) {
+  if (offload.all) {
+    return "all";
+  }
+  return offload.bytes == Bytes(0) ? Json("none")
+                                   : Json(std::to_string(offload.bytes.count()) + " B");
+}
+
+void ReadPasses(ObjectReader& object, std::optional<std::vector<std::string>>& passes) {
+  const Json* value = object.Find("passes");
+  if (value == nullptr || *value == "default") {
+    return;
+  }
+  const Path path = object.At("passes");
+  if (!value->is_array()) {
+    object.faults().Add(path, "expected default, or a list of passes");
+    return;
+  }
+  passes.emplace();
+  for (std::size_t i = 0; i < value->size(); ++i) {
+    if (auto pass = ReadString((*value)[i], Path(path, i), object.faults())) {
+      passes->push_back(*std::move(pass));
+    }
+  }
+}
+
+constexpr std::array<std::string_view, 2> kGatherTimesNames = {"deepspeed", "as_measured"};
+
+void ReadEagerGathers(ObjectReader& object, EagerGathers& eager) {
+  const auto read = [&object](std::string_view key, std::int64_t& target) {
+    constexpr std::int64_t kMost = std::int64_t{1} << 50;
+    if (object.Optional(key, ReadElements, target) && (target < 0 || target > kMost)) {
+      object.faults().Add(object.At(key), "expected from 0 to 1.1e15 elements");
+    }
+  };
+  read("prefetch_bucket", eager.prefetch_bucket);
+  read("persistence_threshold", eager.persistence_threshold);
+  read("max_live", eager.max_live);
+  read("max_reuse_distance", eager.max_reuse_distance);
+}
+
+void PrintEagerGathers(const EagerGathers& eager, Json& document) {
+  const auto print = [](std::int64_t elements) { return std::to_string(elements) + " elements"; };
+  document["prefetch_bucket"] = print(eager.prefetch_bucket);
+  document["persistence_threshold"] = print(eager.persistence_threshold);
+  document["max_live"] = print(eager.max_live);
+  document["max_reuse_distance"] = print(eager.max_reuse_distance);
+}
+
+/// What DeepSpeed does and plain-1 does better: it frees gathered parameters behind record_stream,
+/// leaves reduce buffers to the graph that runs last, and moves states in each micro-step.
+void SetPolicyDefaults(PlanSpec& spec) {
+  if (spec.policy == "deepspeed-eager") {
+    spec.options.release = ReleaseMode::kRecordStream;
+    spec.options.gradient_buckets = GradientBuckets::kEager;
+  }
+  if (spec.policy.starts_with("deepcompile-")) {
+    spec.options.release = ReleaseMode::kRecordStream;
+    spec.options.buffer_lifetime = BufferLifetime::kPr8036;
+    spec.options.offload_period = OffloadPeriod::kMicroStep;
+  }
+}
+
+}  // namespace
+
+PlanSpec ReadPlanSpec(const Json& document, const Locator& locate) {
+  RequireFormat(document, kSpecFormat, locate);
+  Faults faults(locate);
+  const Path root;
+  ObjectReader object(document, root, faults);
+  PlanSpec spec;
+  object.Require("format");
+  object.Required("policy", ReadString, spec.policy);
+  SetPolicyDefaults(spec);
+  ReadScheduleOptions(object, spec.options);
+  constexpr std::int64_t kMostAhead = 1'000'000;
+  if (object.Optional("gather_ahead", ReadInteger, spec.gather_ahead) &&
+      (spec.gather_ahead < 0 || spec.gather_ahead > kMostAhead)) {
+    faults.Add(object.At("gather_ahead"), "expected a count from 0 to 1000000");
+  }
+  ReadKeepGathered(object, spec.keep_gathered);
+  ReadPasses(object, spec.passes);
+  object.OptionalChoice("gather_times", kGatherTimesNames, spec.gather_times);
+  ReadEagerGathers(object, spec.eager_gathers);
+  ReadOffloadOptimizer(object, spec.offload_optimizer);
+  if (object.Optional("max_fuse_size", ReadBytes, spec.max_fuse_size) &&
+      spec.max_fuse_size == Bytes(0)) {
+    faults.Add(object.At("max_fuse_size"), "expected more than 0 bytes");
+  }
+  object.RejectUnknown();
+  faults.ThrowIfAny();
+  return spec;
+}
+
+Json PrintPlanSpec(const PlanSpec& spec) {
+  Json document = {{"format", kSpecFormat}, {"policy", spec.policy}};
+  PrintScheduleOptions(spec.options, document);
+  document["gather_ahead"] = spec.gather_ahead;
+  document["keep_gathered"] = PrintKeepGathered(spec.keep_gathered);
+  document["passes"] = spec.passes ? Json(*spec.passes) : Json("default");
+  document["gather_times"] = kGatherTimesNames[static_cast<std::size_t>(spec.gather_times)];
+  PrintEagerGathers(spec.eager_gathers, document);
+  document["max_fuse_size"] = std::to_string(spec.max_fuse_size.count()) + " B";
+  document["offload_optimizer"] = PrintOffloadOptimizer(spec.offload_optimizer);
+  return document;
+}
+
+}  // namespace dcsim

@@ -1,0 +1,143 @@
+#include <algorithm>
+
+#include "model/passes/lower_state.h"
+
+namespace dcsim {
+namespace {
+
+/// An optimizer state among the flat tensors.
+struct PlacedState {
+  std::size_t group = 0;
+  OptimizerTensor tensor = OptimizerTensor::kFirstMoment;
+};
+
+PlacedState PlaceOf(const LowerState& state, const OptimizerState& wanted) {
+  std::size_t group = 0;
+  while (state.groups[group].dtype != wanted.dtype) {
+    ++group;
+  }
+  return {group, wanted.tensor};
+}
+
+BufferId BufferOf(const LowerState& state, const PlacedState& place) {
+  const FlatBuffers& flat = state.flat[place.group];
+  switch (place.tensor) {
+    case OptimizerTensor::kFirstMoment:
+      return flat.first_moment;
+    case OptimizerTensor::kSecondMoment:
+      return flat.second_moment;
+    case OptimizerTensor::kMaster:
+      return flat.master;
+  }
+  return BufferId::None();
+}
+
+OffloadedState& OffloadedOf(LowerState& state, const PlacedState& place) {
+  return state.offloaded[StateIndex(place.group, place.tensor)];
+}
+
+/// A copy over the link between host and GPU, behind what compute has to do so far. DeepSpeed's
+/// copy stream waits for the compute stream before each, and records an event behind it.
+TaskDraft CopyDraft(LowerState& state, TaskKind kind, const PlacedState& place) {
+  constexpr std::size_t kEvents = 3;
+  const bool leaves = kind == TaskKind::kOffload;
+  TaskDraft draft = state.Draft(kind, StreamRole::kOffload);
+  draft.work = MemoryWork(leaves ? MemoryPattern::kOffload : MemoryPattern::kReload,
+                          state.builder.buffer(OffloadedOf(state, place).host).bytes, 1, kEvents,
+                          StateIndex(place.group, place.tensor));
+  if (const TaskId last = state.builder.last(StreamRole::kCompute); !last.is_none()) {
+    draft.waits.push_back(last);
+  }
+  return draft;
+}
+
+void AddOffload(LowerState& state, const OptimizerState& wanted) {
+  const PlacedState place = PlaceOf(state, wanted);
+  const BufferId device = BufferOf(state, place);
+  TaskDraft copy = CopyDraft(state, TaskKind::kOffload, place);
+  copy.Read(device);
+  copy.Write(OffloadedOf(state, place).host);
+  state.builder.Add(copy);
+  TaskDraft free = state.Draft(TaskKind::kFree);  // its memory stays taken until the copy has ended
+  free.Free(device);
+  state.builder.Add(free);
+}
+
+void AddReload(LowerState& state, const OptimizerState& wanted) {
+  const PlacedState place = PlaceOf(state, wanted);
+  const BufferId device = BufferOf(state, place);
+  TaskDraft copy = CopyDraft(state, TaskKind::kReload, place);
+  copy.Allocate(device);
+  copy.Read(OffloadedOf(state, place).host);
+  copy.Write(device);
+  OffloadedOf(state, place).reload = state.builder.Add(copy);
+}
+
+/// The host waits for the copies, or for everything; compute need not wait for them then.
+void AddSynchronize(LowerState& state, StateMoveKind kind) {
+  const TaskId last = state.builder.last(StreamRole::kOffload);
+  if (kind == StateMoveKind::kSynchronizeDevice) {
+    AddDeviceSynchronize(state);
+  } else if (!last.is_none()) {
+    TaskDraft draft = state.Draft(TaskKind::kHostSynchronize);
+    draft.waits.push_back(last);
+    state.builder.Add(draft);
+  }
+  for (OffloadedState& each : state.offloaded) {
+    each.reload = TaskId::None();
+  }
+}
+
+}  // namespace
+
+void AddStateMove(LowerState& state, const StateMove& move) {
+  const bool each_time = state.plan.options.offload_period == OffloadPeriod::kMicroStep;
+  switch (move.kind) {
+    case StateMoveKind::kOffload:
+      for (const OptimizerState& each : move.states) {
+        if (each_time || state.first_micro_step()) {
+          AddOffload(state, each);
+        }
+      }
+      return;
+    case StateMoveKind::kReload:
+      for (const OptimizerState& each : move.states) {
+        if (each_time || state.boundary()) {
+          AddReload(state, each);
+        }
+      }
+      return;
+    default:
+      return AddSynchronize(state, move.kind);
+  }
+}
+
+void AddWaitForStates(LowerState& state, std::size_t group) {
+  TaskId last;
+  for (std::size_t t = 0; t < kOptimizerTensors; ++t) {
+    TaskId& reload = state.offloaded[StateIndex(group, static_cast<OptimizerTensor>(t))].reload;
+    if (!reload.is_none() && (last.is_none() || last < reload)) {
+      last = reload;
+    }
+    reload = TaskId::None();
+  }
+  if (last.is_none()) {
+    return;
+  }
+  TaskDraft draft = state.Draft(TaskKind::kWait, StreamRole::kCompute);
+  draft.work.events = 1;
+  draft.waits.push_back(last);
+  state.builder.Add(draft);
+}
+
+void AddOffloadStreamWait(LowerState& state) {
+  const TaskId last = state.builder.last(StreamRole::kCompute);
+  if (state.builder.last(StreamRole::kOffload).is_none() || last.is_none()) {
+    return;
+  }
+  TaskDraft draft = state.Draft(TaskKind::kWait, StreamRole::kOffload);
+  draft.waits.push_back(last);  // its event is counted with the next step's copies
+  state.builder.Add(draft);
+}
+
+}  // namespace dcsim
