@@ -141,7 +141,9 @@ std::string FindPairFault(std::string_view pass, std::string_view before) {
   const std::string earlier(before);
   for (const auto& [first, second, reason] : kConflicts) {
     if ((first == name && second == earlier) || (first == earlier && second == name)) {
-      return name + " conflicts with " + earlier + ": " + std::string(reason);
+      std::string fault = name;
+      fault.append(" conflicts with ").append(earlier).append(": ").append(reason);
+      return fault;
     }
   }
   if (earlier == name) {

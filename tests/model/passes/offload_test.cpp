@@ -88,7 +88,7 @@ TEST(LowerOffloadTest, PinnedMemoryIsRoundedUpToPowersOfTwo) {
   EXPECT_EQ(LowerTiny(OffloadSpec(2, Bytes(1)), TwoLayers()).host_pinned(), Bytes(64));
   PlanSpec all = TinySpec(2);
   all.offload_optimizer.all = true;
-  EXPECT_EQ(LowerTiny(all, TwoLayers()).host_pinned(), Bytes(3 * 64));
+  EXPECT_EQ(LowerTiny(all, TwoLayers()).host_pinned(), Bytes(192));
 }
 
 std::size_t CountTasks(const Schedule& schedule, TaskKind kind) {
