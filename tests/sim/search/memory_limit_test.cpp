@@ -24,7 +24,7 @@ class MemoryLimitTest : public testing::TestWithParam<LimitRow> {
       : graph(WorkloadGraph(GetParam().folder)),
         cluster(LoadCluster(DCSIM_SOURCE_DIR "/configs/clusters/h200-4.yaml")),
         profile(FindProfile({DCSIM_SOURCE_DIR "/traces/" + std::string(GetParam().folder), graph},
-                             cluster.gpu.name)),
+                            cluster.gpu.name)),
         problem(MakeProblem({graph, profile ? &*profile : nullptr, cluster}, 4)),
         space(ReadSearchSpace(DefaultSearchSpace(), PointerLocator("default"))) {
     for (ScheduleOptions& options : space.options) {
