@@ -1,5 +1,6 @@
 # Finds libtorch, CUDA's runtime and NCCL inside the torch package of a Python environment, and offers
-# them as dcsim_torch. No CUDA toolkit is needed: the wheel brings headers and libraries.
+# them as dcsim_torch. No CUDA toolkit is needed: wheels bring headers and libraries, torch's own all but
+# the headers in crt (nvidia-cuda-crt).
 #
 #   DCSIM_EXEC     AUTO builds exec and dc-run when torch is found, ON requires it, OFF leaves them out
 #   DCSIM_PYTHON   the Python whose torch is used
@@ -22,8 +23,14 @@ if(NOT DCSIM_EXEC STREQUAL OFF)
   if(code EQUAL 0)
     list(GET torch_found 0 torch_root)
     list(GET torch_found 1 torch_version)
-    if(torch_version MATCHES "^${DCSIM_TORCH_VERSION}([+].*)?$")
+    get_filename_component(site ${torch_root} DIRECTORY)
+    set(nvidia ${site}/nvidia)
+    find_path(DCSIM_CUDA_CRT crt/host_config.h
+      HINTS ${nvidia}/cu13/include /usr/local/cuda/include DOC "CUDA headers that torch does not bring")
+    if(torch_version MATCHES "^${DCSIM_TORCH_VERSION}([+].*)?$" AND DCSIM_CUDA_CRT)
       set(DCSIM_HAS_EXEC ON)
+    elseif(NOT DCSIM_CUDA_CRT)
+      set(reason "CUDA's header crt/host_config.h is missing: ${DCSIM_PYTHON} -m pip install nvidia-cuda-crt==13.0.88")
     else()
       set(reason "${DCSIM_PYTHON} has torch ${torch_version}, needed is ${DCSIM_TORCH_VERSION}")
     endif()
@@ -31,7 +38,7 @@ if(NOT DCSIM_EXEC STREQUAL OFF)
     set(reason "${DCSIM_PYTHON} has no torch")
   endif()
   if(DCSIM_EXEC STREQUAL ON AND NOT DCSIM_HAS_EXEC)
-    message(FATAL_ERROR "DCSIM_EXEC is ON, but ${reason}; ./tools/test.sh installs it")
+    message(FATAL_ERROR "DCSIM_EXEC is ON, but ${reason} (./tools/test.sh installs what it needs)")
   endif()
   if(NOT DCSIM_HAS_EXEC)
     message(STATUS "exec and dc-run are not built: ${reason}")
@@ -39,12 +46,10 @@ if(NOT DCSIM_EXEC STREQUAL OFF)
 endif()
 
 if(DCSIM_HAS_EXEC)
-  get_filename_component(site ${torch_root} DIRECTORY)
-  set(nvidia ${site}/nvidia)
   message(STATUS "exec uses torch ${torch_version} of ${DCSIM_PYTHON}")
   add_library(dcsim_torch INTERFACE)
   target_include_directories(dcsim_torch SYSTEM INTERFACE
-    ${torch_root}/include ${nvidia}/cu13/include ${nvidia}/nccl/include)
+    ${torch_root}/include ${nvidia}/cu13/include ${nvidia}/nccl/include ${DCSIM_CUDA_CRT})
   target_link_directories(dcsim_torch INTERFACE
     ${torch_root}/lib ${nvidia}/nccl/lib ${nvidia}/cu13/lib)
   # --no-as-needed: torch_cuda registers its kernels when it is loaded, which nothing refers to.

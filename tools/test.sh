@@ -27,7 +27,8 @@ if [ ! -e "$VENV/ready" ]; then
   say "making $VENV with torch 2.11.0 (4.6 GB from PyPI)"
   rm -rf "$VENV"
   python3 -m venv "$VENV" || fail "python3 -m venv failed"
-  "$VENV/bin/pip" install --quiet torch==2.11.0 || fail "pip cannot install torch==2.11.0; is there a network?"
+  # The headers of crt come with a toolkit otherwise; torch's own requirements leave them out.
+  "$VENV/bin/pip" install --quiet torch==2.11.0 nvidia-cuda-crt==13.0.88 || fail "pip cannot install torch==2.11.0; is there a network?"
   "$VENV/bin/pip" install --quiet -e "./tools/dcrecord[test]" || fail "pip cannot install the recorder's requirements"
   touch "$VENV/ready"
 fi
