@@ -38,7 +38,7 @@ say "formatting ($(elapsed))"
 git ls-files '*.cpp' '*.h' | xargs clang-format --dry-run --Werror || fail "run clang-format -i on the files above"
 
 say "building everything (preset dev, $(elapsed))"
-build dev
+DCSIM_VENV="$VENV" build dev -DDCSIM_EXEC=ON
 say "tests ($(elapsed))"
 ctest --preset dev -j 2 --progress || fail "tests failed"
 

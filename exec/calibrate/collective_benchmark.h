@@ -26,7 +26,7 @@ struct CollectiveSample {
 struct CollectiveSizes {
   Bytes smallest = Bytes(512);
   Bytes largest = Bytes::GiB(2);
-  std::vector<int> group_calls = {8, 64};
+  std::vector<int> group_calls = {2, 4, 8, 16, 64};
 };
 
 /// Times every kind of collective alone: payloads by powers of two, single and grouped, and the

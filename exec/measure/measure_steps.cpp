@@ -35,10 +35,36 @@ void RunAndKeepLoss(StepExecutor& executor, int step, RankMeasurement& measureme
   measurement.losses.push_back(sum / static_cast<double>(losses.size()));
 }
 
+/// The allocator works as the host goes, so a step's peak is known when the host has issued it.
+class StepPeaks {
+ public:
+  explicit StepPeaks(c10::DeviceIndex device) : device_(device) { Start(); }
+
+  void EndStep(RankMeasurement& measurement) {
+    const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(device_);
+    const Bytes peak(stats.allocated_bytes[0].peak);
+    const bool first = measurement.peak_allocated == Bytes(0);
+    measurement.peak_allocated = std::max(measurement.peak_allocated, peak);
+    measurement.least_peak_allocated =
+        first ? peak : std::min(measurement.least_peak_allocated, peak);
+    measurement.peak_active = std::max(measurement.peak_active, Bytes(stats.active_bytes[0].peak));
+    measurement.peak_reserved =
+        std::max(measurement.peak_reserved, Bytes(stats.reserved_bytes[0].peak));
+    Start();
+  }
+
+ private:
+  void Start() { c10::cuda::CUDACachingAllocator::resetPeakStats(device_); }
+
+  c10::DeviceIndex device_;
+};
+
 /// Step times from events on the compute stream: the host never waits between steps.
 void TimeOnGpu(StepExecutor& executor,
+               c10::DeviceIndex device,
                const MeasureSettings& settings,
                RankMeasurement& measurement) {
+  StepPeaks peaks(device);
   std::vector<at::cuda::CUDAEvent> ends;
   for (int i = 0; i <= settings.steps; ++i) {
     ends.emplace_back(cudaEventDefault);
@@ -47,6 +73,7 @@ void TimeOnGpu(StepExecutor& executor,
   for (int i = 0; i < settings.steps; ++i) {
     executor.RunStep(settings.warmup_steps + i);
     ends[static_cast<std::size_t>(i) + 1].record();
+    peaks.EndStep(measurement);
   }
   executor.Synchronize();
   for (std::size_t i = 1; i < ends.size(); ++i) {
@@ -70,9 +97,6 @@ void ReadMemory(c10::DeviceIndex device,
                 std::int64_t retries_before,
                 RankMeasurement& measurement) {
   const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(device);
-  measurement.peak_allocated = Bytes(stats.allocated_bytes[0].peak);
-  measurement.peak_active = Bytes(stats.active_bytes[0].peak);
-  measurement.peak_reserved = Bytes(stats.reserved_bytes[0].peak);
   measurement.allocated_after_step = Bytes(stats.allocated_bytes[0].current);
   measurement.retries = stats.num_alloc_retries - retries_before;
 }
@@ -140,8 +164,7 @@ RankMeasurement MeasureSteps(StepExecutor& executor,
   }
   executor.Synchronize();
   const auto before = c10::cuda::CUDACachingAllocator::getDeviceStats(device.index());
-  c10::cuda::CUDACachingAllocator::resetPeakStats(device.index());
-  TimeOnGpu(executor, settings, measurement);
+  TimeOnGpu(executor, device.index(), settings, measurement);
   ReadMemory(device.index(), before.num_alloc_retries, measurement);
   if (settings.trace) {
     settings.report("tracing a step");
@@ -154,6 +177,7 @@ RankMeasurement MeasureSteps(StepExecutor& executor,
 std::string PrintRankMeasurement(const RankMeasurement& measurement) {
   Json json = {{"losses", measurement.losses},
                {"peak_allocated", measurement.peak_allocated.count()},
+               {"least_peak_allocated", measurement.least_peak_allocated.count()},
                {"peak_active", measurement.peak_active.count()},
                {"peak_reserved", measurement.peak_reserved.count()},
                {"allocated_after_step", measurement.allocated_after_step.count()},
@@ -176,6 +200,7 @@ RankMeasurement ParseRankMeasurement(const std::string& text) {
   RankMeasurement measurement;
   measurement.losses = json["losses"].get<std::vector<double>>();
   measurement.peak_allocated = Bytes(json["peak_allocated"].get<std::int64_t>());
+  measurement.least_peak_allocated = Bytes(json["least_peak_allocated"].get<std::int64_t>());
   measurement.peak_active = Bytes(json["peak_active"].get<std::int64_t>());
   measurement.peak_reserved = Bytes(json["peak_reserved"].get<std::int64_t>());
   measurement.allocated_after_step = Bytes(json["allocated_after_step"].get<std::int64_t>());

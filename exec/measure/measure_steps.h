@@ -30,6 +30,7 @@ struct RankMeasurement {
   std::vector<Duration> step_times;  // between the ends of neighbouring steps on the compute stream
   std::vector<double> losses;        // mean over micro-steps, of every step, warm-up included
   Bytes peak_allocated;              // after warm-up
+  Bytes least_peak_allocated;        // of the measured step with the smallest peak
   Bytes peak_active;
   Bytes peak_reserved;
   Bytes allocated_after_step;

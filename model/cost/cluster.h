@@ -66,6 +66,7 @@ struct HostCosts {
   Duration view;         // an op without a kernel: dispatch alone
   Duration launch;       // an op or copy with a kernel: dispatch, allocation, launch
   Duration collective;   // one NCCL call
+  Duration grouped;      // each further one of a group
   Duration copy;         // one asynchronous copy between GPUs
   Duration event;        // record an event, or make a stream wait for one
   Duration synchronize;  // return from waiting for a stream
@@ -86,11 +87,13 @@ struct CollectivePoint {
   Duration time;
 };
 
-/// Measured times of one collective over one number of ranks, by ascending payload.
+/// Measured times of one collective, or a group of them, over one number of ranks, by ascending
+/// payload.
 struct CollectiveTable {
   CollectiveKind kind = CollectiveKind::kAllGather;
   Engine engine = Engine::kNccl;
   int ranks = 0;
+  int calls = 1;  // of one size, in one group; a point's payload is that of all
   std::vector<CollectivePoint> points;
 };
 

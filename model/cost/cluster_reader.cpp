@@ -211,6 +211,8 @@ HostCosts ReadHostCosts(const Json& value, const Path& path, Faults& faults) {
   object.Required("view", ReadDuration, host.view);
   object.Required("launch", ReadDuration, host.launch);
   object.Required("collective", ReadDuration, host.collective);
+  host.grouped = host.collective;
+  object.Optional("grouped", ReadDuration, host.grouped);
   host.copy = host.launch;
   object.Optional("copy", ReadDuration, host.copy);
   object.Required("event", ReadDuration, host.event);
@@ -254,6 +256,9 @@ CollectiveTable ReadTable(const Json& value, const Path& path, Faults& faults) {
   object.OptionalChoice("kind", CollectiveKindNames(), table.kind);
   object.OptionalChoice("engine", EngineNames(), table.engine);
   ReadCount(object, "ranks", table.ranks);
+  if (object.Find("calls") != nullptr) {
+    ReadCount(object, "calls", table.calls);
+  }
   if (const Json* points = object.RequireArray("points")) {
     const Path here = object.At("points");
     for (std::size_t i = 0; i < points->size(); ++i) {
@@ -274,8 +279,9 @@ void ReadTables(ObjectReader& object, Cluster& cluster) {
     const Path here(path, i);
     CollectiveTable table = ReadTable((*list)[i], here, object.faults());
     for (const CollectiveTable& other : cluster.collectives) {
-      if (other.kind == table.kind && other.engine == table.engine && other.ranks == table.ranks) {
-        object.faults().Add(here, "a second table of this kind, engine and number of ranks");
+      if (other.kind == table.kind && other.engine == table.engine && other.ranks == table.ranks &&
+          other.calls == table.calls) {
+        object.faults().Add(here, "a second table of this kind, engine, number of ranks and calls");
       }
     }
     cluster.collectives.push_back(std::move(table));

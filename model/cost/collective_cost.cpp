@@ -6,16 +6,28 @@
 namespace dcsim {
 namespace {
 
-const CollectiveTable* FindTable(const Cluster& cluster,
-                                 CollectiveKind kind,
-                                 Engine engine,
-                                 int ranks) {
+/// The tables nearest to `calls`, one with as many or fewer and one with more; either may be null.
+struct NearestTables {
+  const CollectiveTable* fewer = nullptr;
+  const CollectiveTable* more = nullptr;
+};
+
+NearestTables FindTables(
+    const Cluster& cluster, CollectiveKind kind, Engine engine, int ranks, double calls) {
+  NearestTables nearest;
   for (const CollectiveTable& table : cluster.collectives) {
-    if (table.kind == kind && table.engine == engine && table.ranks == ranks) {
-      return &table;
+    if (table.kind != kind || table.engine != engine || table.ranks != ranks) {
+      continue;
+    }
+    if (table.calls <= calls) {
+      const bool nearer = nearest.fewer == nullptr || nearest.fewer->calls < table.calls;
+      nearest.fewer = nearer ? &table : nearest.fewer;
+    } else {
+      const bool nearer = nearest.more == nullptr || nearest.more->calls > table.calls;
+      nearest.more = nearer ? &table : nearest.more;
     }
   }
-  return nullptr;
+  return nearest;
 }
 
 /// The straight line through two points, at `payload`, rounded up.
@@ -71,8 +83,23 @@ Duration RingTime(const Cluster& cluster, CollectiveKind kind, Bytes payload, in
   return link.latency + link.hop_latency * steps + TransferTime(sent, bandwidth);
 }
 
-Estimate CollectiveTime(
-    const Cluster& cluster, CollectiveKind kind, Engine engine, Bytes payload, int ranks) {
+double AlikeCalls(std::span<const Bytes> payloads) {
+  double sum = 0;
+  double squares = 0;
+  for (const Bytes payload : payloads) {
+    const auto bytes = static_cast<double>(payload.count());
+    sum += bytes;
+    squares += bytes * bytes;
+  }
+  return squares == 0 ? 1 : sum * sum / squares;
+}
+
+Estimate CollectiveTime(const Cluster& cluster,
+                        CollectiveKind kind,
+                        Engine engine,
+                        Bytes payload,
+                        int ranks,
+                        double calls) {
   if (ranks == 1) {
     const auto rate =
         static_cast<std::int64_t>(static_cast<double>(cluster.gpu.memory_bandwidth.count()) *
@@ -81,10 +108,23 @@ Estimate CollectiveTime(
         TransferTime(payload * 2, BytesPerSecond(std::max<std::int64_t>(1, rate)));
     return {std::max(copy, cluster.gpu.shortest_kernel), Source::kEstimated};
   }
-  if (const CollectiveTable* table = FindTable(cluster, kind, engine, ranks)) {
-    return TableTime(*table, payload, RingTime(cluster, kind, Bytes(0), ranks));
+  const NearestTables tables = FindTables(cluster, kind, engine, ranks, calls);
+  if (tables.fewer == nullptr && tables.more == nullptr) {
+    return {RingTime(cluster, kind, payload, ranks), Source::kEstimated};
   }
-  return {RingTime(cluster, kind, payload, ranks), Source::kEstimated};
+  const Duration latency = RingTime(cluster, kind, Bytes(0), ranks);
+  const bool one_side = tables.fewer == nullptr || tables.more == nullptr;
+  if (one_side || tables.fewer->calls == calls) {
+    return TableTime(tables.fewer == nullptr ? *tables.more : *tables.fewer, payload, latency);
+  }
+  const Estimate fewer = TableTime(*tables.fewer, payload, latency);
+  const Estimate more = TableTime(*tables.more, payload, latency);
+  const double share = std::log(calls / tables.fewer->calls) /
+                       std::log(1.0 * tables.more->calls / tables.fewer->calls);
+  const double ns = static_cast<double>(fewer.time.ns()) +
+                    share * static_cast<double>((more.time - fewer.time).ns());
+  return {Duration::FromNs(std::llround(ns)),
+          std::max({fewer.source, more.source, Source::kInterpolated})};
 }
 
 }  // namespace dcsim

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <span>
+
 #include "model/cost/cluster.h"
 #include "model/cost/estimate.h"
 
@@ -8,15 +10,26 @@ namespace dcsim {
 /// Time of a collective alone, from the last rank's start to its end, launch to last byte.
 ///
 ///   payload   of the full tensor (nccl-tests' size), summed over the calls of a group: one NCCL
-///             group runs as one kernel, so its calls share one latency
+///             group runs as one kernel
 ///   ranks     >= 1; one rank costs a copy on its own GPU
+///   calls     >= 1, of a group, as AlikeCalls counts them
 ///
-/// A measured table of the same kind, engine and ranks answers where there is one: its point
+/// A measured table of the same kind, engine, ranks and calls answers where there is one: its point
 /// (measured), the straight line between two points (interpolated), below the table the line from
 /// RingTime's latency at 0 bytes to the smallest point, and above it the slope of the last two
-/// points (both estimated). Otherwise RingTime.
-Estimate CollectiveTime(
-    const Cluster& cluster, CollectiveKind kind, Engine engine, Bytes payload, int ranks);
+/// points (both estimated). Between tables of fewer and of more calls the straight line over the
+/// logarithm of the calls (interpolated); outside them the nearest. Without any, RingTime.
+Estimate CollectiveTime(const Cluster& cluster,
+                        CollectiveKind kind,
+                        Engine engine,
+                        Bytes payload,
+                        int ranks,
+                        double calls = 1);
+
+/// How many calls of one size split a group's payload as much as these do: (sum of sizes)^2 / sum
+/// of squares; n for n alike, little more than 1 for a large one with small ones. Tables are
+/// measured with calls of one size.
+double AlikeCalls(std::span<const Bytes> payloads);
 
 /// The latency-bandwidth fallback, rounded up to whole ns:
 ///

@@ -112,15 +112,29 @@ WorkCost CopyEngineCost(const CostInputs& inputs, const Collective& collective) 
           .use = DeviceUse::kCopyEngine};
 }
 
+/// Of the group that the collective launches.
+double AlikeCalls(const Collective& collective) {
+  if (collective.launches() == 1) {
+    return 1;
+  }
+  std::vector<Bytes> payloads;
+  for (const CollectiveCall& call : collective.calls) {
+    payloads.emplace_back(call.elements * ElementBytes(collective.dtype));
+  }
+  return dcsim::AlikeCalls(payloads);
+}
+
 WorkCost CollectiveCost(const CostInputs& inputs, const Collective& collective) {
   if (collective.engine == Engine::kCopyEngine) {
     return CopyEngineCost(inputs, collective);
   }
-  const Estimate estimate = CollectiveTime(inputs.cluster, collective.kind, collective.engine,
-                                           collective.payload(), collective.ranks);
+  const Estimate estimate =
+      CollectiveTime(inputs.cluster, collective.kind, collective.engine, collective.payload(),
+                     collective.ranks, AlikeCalls(collective));
   const auto launches = static_cast<std::int64_t>(collective.launches());
+  const HostCosts& host = inputs.cluster.host;
   return {.device = estimate.time,
-          .host = inputs.cluster.host.collective * launches,
+          .host = host.collective + host.grouped * (launches - 1),
           .source = estimate.source,
           .use = DeviceUse::kCollective};
 }

@@ -46,6 +46,12 @@ void AddMeasurement(const MeasurementNotes& notes, Json& json) {
     json["step_times_ns"].push_back(time.ns());
   }
   json["losses"] = notes.losses;
+  json["ranks"] = Json::array();
+  for (const RankMemory& rank : notes.ranks) {
+    json["ranks"].push_back({{"peak_allocated_bytes", rank.peak_allocated.count()},
+                             {"least_peak_allocated_bytes", rank.least_peak_allocated.count()},
+                             {"peak_reserved_bytes", rank.peak_reserved.count()}});
+  }
   json["versions"] = notes.versions;
   json["machine"] = notes.machine;
   json["date"] = notes.date;

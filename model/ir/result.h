@@ -44,9 +44,17 @@ struct StopReport {
 };
 
 /// How a measured result came about.
+/// What one rank of a measured step saw of its memory.
+struct RankMemory {
+  Bytes peak_allocated;
+  Bytes least_peak_allocated;  // of the step with the smallest peak
+  Bytes peak_reserved;
+};
+
 struct MeasurementNotes {
   std::vector<Duration> step_times;  // each the maximum over ranks
   std::vector<double> losses;        // of the first steps, mean over ranks and micro-steps
+  std::vector<RankMemory> ranks;
   Json versions;
   Json machine;
   std::string date;

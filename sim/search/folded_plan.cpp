@@ -125,7 +125,8 @@ class Layout {
   bool Skips(ParamId id) const { return valid_[id.index()] != 0; }
 
   void AddGather(const FoldedAnchor& anchor, std::span<const ParamId> params) {
-    shift_ += program_.gather_call * static_cast<std::int64_t>(params.size());
+    const auto further = static_cast<std::int64_t>(params.size()) - 1;
+    shift_ += program_.gather_call + program_.grouped_call * further;
     PlannedTask task;
     task.issue = anchor.host + shift_;
     task.gpu.device = TimeOf(params);
@@ -159,13 +160,15 @@ class Layout {
       return sum;
     }
     const Graph& graph = problem_.inputs.graph;
-    std::int64_t elements = 0;
+    std::vector<Bytes> payloads;
+    Bytes payload;
     for (const ParamId id : params) {
-      elements += GatheredElements(graph.numel(id), problem_.ranks);
+      payloads.emplace_back(GatheredElements(graph.numel(id), problem_.ranks) *
+                            ElementBytes(graph.dtype(id)));
+      payload += payloads.back();
     }
-    const Bytes payload(elements * ElementBytes(graph.dtype(params.front())));
     return CollectiveTime(problem_.inputs.cluster, CollectiveKind::kAllGather, Engine::kNccl,
-                          payload, problem_.ranks)
+                          payload, problem_.ranks, AlikeCalls(payloads))
         .time.ns();
   }
 

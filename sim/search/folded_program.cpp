@@ -326,9 +326,10 @@ class Folder {
                                          .time.ns());
     }
     constexpr std::int64_t kEventsOfACall = 3;
-    const Duration call =
-        CopiesParams() ? cluster.host.copy * problem_.ranks : cluster.host.collective;
-    program_.gather_call = call.ns() + kEventsOfACall * cluster.host.event.ns();
+    const Duration copies = cluster.host.copy * problem_.ranks;
+    const Duration events = cluster.host.event * kEventsOfACall;
+    program_.gather_call = (events + (CopiesParams() ? copies : cluster.host.collective)).ns();
+    program_.grouped_call = (events + (CopiesParams() ? copies : cluster.host.grouped)).ns();
     program_.wait_host = cluster.host.event.ns();
     const auto options = OptionsFor(schedule_, cluster);
     program_.synchronize = options.synchronize.ns();

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "exec/calibrate/collective_benchmark.h"
+#include "exec/calibrate/contention_benchmark.h"
 #include "exec/calibrate/host_benchmark.h"
 #include "exec/calibrate/memory_benchmark.h"
 #include "exec/device/machine.h"
@@ -14,6 +15,7 @@
 #include "tools/common/load.h"
 #include "tools/dc_run/cluster_yaml.h"
 #include "tools/dc_run/commands.h"
+#include "tools/dc_run/contention_yaml.h"
 
 namespace dcsim {
 namespace {
@@ -22,11 +24,13 @@ struct CalibrateOptions {
   int gpus = 1;
   std::string gpu;  // GPU file, as the cluster file names it
   std::string out = "-";
+  std::string contention;  // file for what streams cost each other; empty: not measured
 };
 
 std::string CommandOf(const CalibrateOptions& options) {
   return "dc-run calibrate --gpus " + std::to_string(options.gpus) + " --gpu " + options.gpu +
-         " --out " + options.out;
+         " --out " + options.out +
+         (options.contention.empty() ? "" : " --contention " + options.contention);
 }
 
 void Report(const std::string& line) {
@@ -47,15 +51,21 @@ int CalibrateRank(const CalibrateOptions& options,
   }
   rendezvous.Exchange("single", "");
   if (identity.size > 1) {
-    const auto communicators = exec::JoinCommunicators(rendezvous, identity, 1);
+    const auto communicators = exec::JoinCommunicators(rendezvous, identity, 2);
     const auto report = identity.rank == 0 ? Report : [](const std::string&) {};
     result.collectives = exec::BenchmarkCollectives(*communicators.front(), rendezvous, {}, report);
+    if (!options.contention.empty()) {
+      result.contention = exec::BenchmarkContention(communicators, rendezvous, report);
+    }
   }
   if (identity.rank == 0) {
     result.machine = exec::MachineReport();
     result.versions = exec::VersionReport();
     result.date = exec::Today();
     WriteFile(options.out, PrintClusterYaml(result, options.gpus, options.gpu, CommandOf(options)));
+    if (!result.contention.empty()) {
+      WriteFile(options.contention, PrintContentionYaml(result, options.gpus, CommandOf(options)));
+    }
   }
   rendezvous.Finish();
   return 0;
@@ -68,6 +78,9 @@ ExitCode RunCalibrate(const CalibrateOptions& options) {
   };
   if (options.gpus < 1) {
     throw Error("--gpus " + std::to_string(options.gpus) + ": expected 1 or more");
+  }
+  if (options.gpus < 2 && !options.contention.empty()) {
+    throw Error("--contention: expected --gpus 2 or more, got " + std::to_string(options.gpus));
   }
   if (const auto identity = exec::FindLauncherIdentity()) {
     rank(*identity, exec::LauncherRendezvous(*identity));
@@ -88,6 +101,9 @@ Subcommand CalibrateCommand() {
         app.add_option("--gpus", options->gpus, "GPUs of this machine to use");
         app.add_option("--gpu", options->gpu, "GPU file, as a path from the cluster file's folder")
             ->required();
+        app.add_option("--contention", options->contention,
+                       "file for the contention of a GPU file, measured on two or more GPUs; "
+                       "left out, it is not measured");
         app.add_option("--out", options->out, "cluster file to write; - is stdout");
         return [options] { return RunCalibrate(*options); };
       }};

@@ -1,6 +1,7 @@
 #include "tools/dc_run/cluster_yaml.h"
 
 #include <algorithm>
+#include <set>
 
 #include "model/base/text.h"
 
@@ -36,10 +37,29 @@ Duration MedianHost(const std::vector<exec::CollectiveSample>& samples, Engine e
   return times.empty() ? Duration::FromUs(8) : times[times.size() / 2];
 }
 
+/// Of each call of a group behind its first: of the largest groups of small calls.
+Duration GroupedHost(const std::vector<exec::CollectiveSample>& samples) {
+  const Duration single = MedianHost(samples, Engine::kNccl);
+  int most = 1;
+  for (const exec::CollectiveSample& sample : samples) {
+    most = std::max(most, sample.calls);
+  }
+  std::vector<Duration> times;
+  for (const exec::CollectiveSample& sample : samples) {
+    if (sample.calls == most && most > 1) {
+      const Duration further = sample.host * most - single;
+      times.push_back(Duration::FromNs(std::max<std::int64_t>(0, further.ns()) / (most - 1)));
+    }
+  }
+  std::sort(times.begin(), times.end());
+  return times.empty() ? single : times[times.size() / 2];
+}
+
 std::string HostText(const CalibrationResult& result, int gpus) {
   const Duration copies = MedianHost(result.collectives, Engine::kCopyEngine);
   return "host:\n  view: " + Ns(result.host.view) + "\n  launch: " + Ns(result.host.launch) +
          "\n  collective: " + Ns(MedianHost(result.collectives, Engine::kNccl)) +
+         "\n  grouped: " + Ns(GroupedHost(result.collectives)) +
          "\n  copy: " + Ns(Duration::FromNs(copies.ns() / gpus)) +
          "\n  event: " + Ns(result.host.event) + "\n  synchronize: " + Ns(result.host.synchronize) +
          "\n  segment: " + Ns(result.host.segment) + "\n  source: measured, medians\n";
@@ -81,10 +101,11 @@ std::string LinkText(const std::vector<exec::CollectiveSample>& samples, int gpu
 std::string TableText(const std::vector<exec::CollectiveSample>& samples,
                       Engine engine,
                       CollectiveKind kind,
+                      int calls,
                       int gpus) {
   std::string points;
   for (const exec::CollectiveSample& sample : samples) {
-    if (sample.engine == engine && sample.calls == 1 && sample.kind == kind) {
+    if (sample.engine == engine && sample.calls == calls && sample.kind == kind) {
       const bool kernel = engine == Engine::kNccl;
       points += "      - [" + PrintBytes(sample.payload) + ", " + Ns(sample.time) + "]" +
                 "  # spread " + Ns(sample.spread) +
@@ -95,33 +116,27 @@ std::string TableText(const std::vector<exec::CollectiveSample>& samples,
              ? ""
              : "  - kind: " + std::string(CollectiveKindName(kind)) +
                    "\n    engine: " + std::string(EngineNames()[static_cast<std::size_t>(engine)]) +
-                   "\n    ranks: " + std::to_string(gpus) + "\n    points:\n" + points;
+                   "\n    ranks: " + std::to_string(gpus) +
+                   (calls == 1 ? "" : "\n    calls: " + std::to_string(calls)) + "\n    points:\n" +
+                   points;
 }
 
 std::string CollectivesText(const std::vector<exec::CollectiveSample>& samples, int gpus) {
   std::string text =
       "collectives:            # [full tensor, median from the last rank's start to the last "
       "end]\n";
+  std::set<int> calls;
+  for (const exec::CollectiveSample& sample : samples) {
+    calls.insert(sample.calls);
+  }
   for (const Engine engine : {Engine::kNccl, Engine::kCopyEngine}) {
     for (std::size_t kind = 0; kind < CollectiveKindNames().size(); ++kind) {
-      text += TableText(samples, engine, static_cast<CollectiveKind>(kind), gpus);
+      for (const int of_group : calls) {
+        text += TableText(samples, engine, static_cast<CollectiveKind>(kind), of_group, gpus);
+      }
     }
   }
   return text + (samples.empty() ? "  []\n" : "");
-}
-
-/// Groups are not tables yet: they are kept as measured, for whoever fits them.
-std::string GroupsText(const std::vector<exec::CollectiveSample>& samples) {
-  std::string text =
-      "# grouped calls: kind, calls, payload of all, time, spread, host time a call\n";
-  for (const exec::CollectiveSample& sample : samples) {
-    if (sample.calls > 1) {
-      text += "# " + std::string(CollectiveKindName(sample.kind)) + ", " +
-              std::to_string(sample.calls) + ", " + PrintBytes(sample.payload) + ", " +
-              Ns(sample.time) + ", " + Ns(sample.spread) + ", " + Ns(sample.host) + "\n";
-    }
-  }
-  return text;
 }
 
 }  // namespace
@@ -136,7 +151,7 @@ std::string PrintClusterYaml(const CalibrationResult& result,
          "\ngpu: " + gpu_file + "\n" + HostText(result, gpus) + PatternText(result.memory) +
          LinkText(result.collectives, gpus) + "measured: >-\n  " + result.machine.dump() + "\n  " +
          result.versions.dump() + " " + result.date + "\n" +
-         CollectivesText(result.collectives, gpus) + GroupsText(result.collectives);
+         CollectivesText(result.collectives, gpus);
 }
 
 }  // namespace dcsim

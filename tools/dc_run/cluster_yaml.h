@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "exec/calibrate/collective_benchmark.h"
+#include "exec/calibrate/contention_sample.h"
 #include "exec/calibrate/host_benchmark.h"
 #include "exec/calibrate/memory_benchmark.h"
 #include "model/ir/document.h"
@@ -15,6 +16,7 @@ struct CalibrationResult {
   exec::HostSample host;
   std::vector<exec::MemorySample> memory;
   std::vector<exec::CollectiveSample> collectives;
+  std::vector<exec::ContentionSample> contention;
   Json machine;
   Json versions;
   std::string date;

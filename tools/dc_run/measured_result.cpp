@@ -94,6 +94,9 @@ Result MeasuredResult(const Graph& graph,
   MeasurementNotes notes;
   notes.step_times = SlowestRank(ranks);
   notes.losses = MeanLosses(ranks);
+  for (const exec::RankMeasurement& rank : ranks) {
+    notes.ranks.push_back({rank.peak_allocated, rank.least_peak_allocated, rank.peak_reserved});
+  }
   result.step_time = Median(notes.step_times);
   result.compute = MeanOf(ranks, &exec::RankMeasurement::compute);
   result.exposed_communication = MeanOf(ranks, &exec::RankMeasurement::exposed_communication);

@@ -1,0 +1,295 @@
+#include "exec/calibrate/contention_benchmark.h"
+
+#include <algorithm>
+
+#include <ATen/cuda/CUDAContext.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/InferenceMode.h>
+
+#include "exec/calibrate/compute_kernels.h"
+#include "exec/calibrate/overlapped_run.h"
+#include "exec/communicator/peer_gather.h"
+#include "model/base/text.h"
+#include "model/cost/multiprocessor_share.h"
+
+namespace dcsim::exec {
+namespace {
+
+constexpr int kWarmup = 1;
+constexpr int kRepeats = 5;
+constexpr Bytes kLargest = Bytes::MiB(128);
+
+class Benchmark {
+ public:
+  Benchmark(const std::vector<std::unique_ptr<Communicator>>& communicators, Rendezvous& rendezvous)
+      : communicators_(communicators),
+        rendezvous_(rendezvous),
+        overlapped_(communicator()) {
+    const auto options = at::TensorOptions().dtype(at::kBFloat16).device(at::kCUDA);
+    const std::int64_t elements = kLargest.count() / 2;
+    whole_ = at::zeros({elements}, options);
+    shard_ = at::zeros({elements / communicator().size()}, options);
+    other_whole_ = at::zeros({elements}, options);
+    other_shard_ = at::zeros({elements / communicator().size()}, options);
+    peers_ = communicator().OpenPeers(shard_);
+  }
+  ~Benchmark() { communicator().ClosePeers(std::move(peers_)); }
+  Benchmark(const Benchmark&) = delete;
+  Benchmark& operator=(const Benchmark&) = delete;
+
+  std::vector<ContentionSample> Run(const std::function<void(const std::string&)>& report) {
+    const std::vector<SideWork> works = SideWorks();
+    std::vector<Duration> alone;
+    for (const SideWork& work : works) {
+      alone.push_back(TimeAlone(work));
+    }
+    std::vector<ContentionSample> samples;
+    for (const ComputeKernel& kernel : ComputeKernels()) {
+      report("beside " + kernel.name);
+      const std::int64_t period = PeriodAlone(kernel);
+      for (std::size_t i = 0; i < works.size(); ++i) {
+        samples.push_back(Beside(kernel, period, works[i], alone[i]));
+      }
+    }
+    report("two communicators");
+    samples.push_back(TwoCommunicators());
+    return samples;
+  }
+
+ private:
+  Communicator& communicator() { return *communicators_.front(); }
+
+  at::Tensor Part(const at::Tensor& tensor, Bytes payload) const {
+    return tensor.narrow(0, 0, tensor.numel() * payload.count() / kLargest.count());
+  }
+
+  SideWork Collective(CollectiveKind kind, Bytes payload) {
+    const at::Tensor whole = Part(whole_, payload);
+    const at::Tensor shard = Part(shard_, payload);
+    const std::string name = std::string(CollectiveKindName(kind)) + " " + PrintBytes(payload);
+    return {name, DeviceUse::kCollective, [this, kind, whole, shard] {
+              switch (kind) {
+                case CollectiveKind::kAllGather:
+                  return communicator().AllGather(shard, whole);
+                case CollectiveKind::kReduceScatter:
+                  return communicator().ReduceScatter(whole, shard);
+                case CollectiveKind::kAllReduce:
+                  return communicator().AllReduce(whole);
+              }
+            }};
+  }
+
+  std::vector<SideWork> SideWorks() {
+    std::vector<SideWork> works;
+    for (const Bytes payload : {Bytes::MiB(16), Bytes::MiB(128)}) {
+      for (std::size_t kind = 0; kind < CollectiveKindNames().size(); ++kind) {
+        works.push_back(Collective(static_cast<CollectiveKind>(kind), payload));
+      }
+    }
+    works.push_back(
+        {"all_gather " + PrintBytes(kLargest) + " by copy engines", DeviceUse::kCopyEngine,
+         [this] { GatherFromPeers(peers_, communicator().rank(), 0, shard_.numel(), whole_); }});
+    works.push_back({"copy " + PrintBytes(kLargest), DeviceUse::kSideStreaming,
+                     [this] { other_whole_.copy_(whole_, /*non_blocking=*/true); }});
+    works.push_back({"divide " + PrintBytes(kLargest), DeviceUse::kSideStreaming,
+                     [this] { other_whole_.div_(2); }});
+    return works;
+  }
+
+  std::vector<std::string> Exchange(const std::string& own) {
+    return rendezvous_.Exchange("contention/" + std::to_string(exchanges_++), own);
+  }
+
+  /// Of the joint spans: last start to last end; where no rank waits for another, the longest.
+  static std::int64_t Joint(const std::vector<Span>& ranks, DeviceUse use) {
+    std::int64_t start = 0;
+    std::int64_t end = 0;
+    std::int64_t longest = 0;
+    for (const Span& span : ranks) {
+      start = std::max(start, span.start);
+      end = std::max(end, span.end);
+      longest = std::max(longest, span.time());
+    }
+    return use == DeviceUse::kCollective ? end - start : longest;
+  }
+
+  static std::int64_t Median(std::vector<std::int64_t> values) {
+    std::sort(values.begin(), values.end());
+    return values.empty() ? 0 : values[values.size() / 2];
+  }
+
+  /// Numbers of every rank, by rank.
+  std::vector<std::vector<std::int64_t>> Share(const std::vector<std::int64_t>& own) {
+    std::string text;
+    for (const std::int64_t number : own) {
+      text += (text.empty() ? "" : " ") + std::to_string(number);
+    }
+    std::vector<std::vector<std::int64_t>> all;
+    for (const std::string& line : Exchange(text)) {
+      all.emplace_back();
+      std::size_t start = 0;
+      while (start < line.size()) {
+        const std::size_t end = std::min(line.find(' ', start), line.size());
+        all.back().push_back(FindInteger(line.substr(start, end - start)).value_or(0));
+        start = end + 1;
+      }
+    }
+    return all;
+  }
+
+  Duration TimeAlone(const SideWork& work) {
+    std::vector<std::int64_t> times;
+    for (int i = 0; i < kWarmup + kRepeats; ++i) {
+      const Span own = *overlapped_.Run(nullptr, 0, &work).side;
+      std::vector<Span> ranks;
+      for (const auto& numbers : Share({own.start, own.end})) {
+        ranks.push_back({numbers.at(0), numbers.at(1)});
+      }
+      if (i >= kWarmup) {
+        times.push_back(Joint(ranks, work.use));
+      }
+    }
+    return Duration::FromNs(Median(times));
+  }
+
+  /// From an op's start to the next one's, nothing beside.
+  std::int64_t PeriodAlone(const ComputeKernel& kernel) {
+    constexpr std::size_t kOps = 20;
+    std::vector<std::int64_t> periods;
+    for (int i = 0; i < kWarmup + kRepeats; ++i) {
+      const OverlappedSpans seen = overlapped_.Run(&kernel, kOps, nullptr);
+      last_kernel_ = seen.last_kernel;
+      periods.push_back((seen.ops.back().start - seen.ops[OverlappedRun::kOpsBefore].start) /
+                        static_cast<std::int64_t>(kOps - OverlappedRun::kOpsBefore - 1));
+    }
+    return Median(periods);
+  }
+
+  /// Of the side work's time beside compute on this rank, the share that compute lost, per mille.
+  static std::int64_t LostPermille(const OverlappedSpans& seen, std::int64_t period) {
+    const Span side = *seen.side;
+    std::size_t first = 0;
+    std::size_t last = seen.ops.size() - 1;
+    for (std::size_t i = 0; i < seen.ops.size(); ++i) {
+      first = seen.ops[i].start <= side.start ? i : first;
+      last = seen.ops[i].start >= side.end ? std::min(last, i) : last;
+    }
+    const std::int64_t took = seen.ops[last].start - seen.ops[first].start;
+    const std::int64_t lost = took - static_cast<std::int64_t>(last - first) * period;
+    const std::int64_t overlapped = std::min(side.end, seen.ops[last].start) - side.start;
+    return lost * 1000 / std::max<std::int64_t>(1, overlapped);
+  }
+
+  ContentionSample Beside(const ComputeKernel& kernel,
+                          std::int64_t period,
+                          const SideWork& work,
+                          Duration alone) {
+    constexpr std::size_t kMostOps = 260;
+    const auto needed = static_cast<std::size_t>(alone.ns() * 5 / 2 / period) + 5;
+    const std::size_t count = OverlappedRun::kOpsBefore + std::min(needed, kMostOps);
+    std::vector<std::int64_t> lost;
+    std::vector<std::int64_t> times;
+    std::vector<std::int64_t> delays;
+    std::vector<std::int64_t> skews;
+    for (int i = 0; i < kWarmup + kRepeats; ++i) {
+      const OverlappedSpans seen = overlapped_.Run(&kernel, count, &work);
+      const std::int64_t delay = seen.side->start - seen.ops[OverlappedRun::kOpsBefore - 1].end;
+      const auto all = Share({seen.side->start, seen.side->end, delay, LostPermille(seen, period)});
+      if (i < kWarmup) {
+        continue;
+      }
+      std::vector<Span> ranks;
+      for (const auto& numbers : all) {
+        ranks.push_back({numbers.at(0), numbers.at(1)});
+        delays.push_back(numbers.at(2));
+        lost.push_back(numbers.at(3));
+      }
+      const auto by_start = [](const Span& a, const Span& b) { return a.start < b.start; };
+      const auto [first, last] = std::minmax_element(ranks.begin(), ranks.end(), by_start);
+      skews.push_back(last->start - first->start);
+      times.push_back(Joint(ranks, work.use));
+    }
+    ContentionSample sample;
+    sample.compute = kernel.name;
+    sample.use = kernel.use;
+    sample.tiles = Tiles(kernel);
+    sample.compute_alone = Duration::FromNs(period);
+    sample.compute_speed = 1 - static_cast<double>(Median(lost)) / 1000;
+    sample.beside = work.name;
+    sample.beside_use = work.use;
+    sample.beside_alone = alone;
+    sample.beside_time = Duration::FromNs(Median(times));
+    const auto [least, most] = std::minmax_element(times.begin(), times.end());
+    sample.beside_spread = static_cast<double>(*most - *least) / static_cast<double>(Median(times));
+    sample.start_delay = Duration::FromNs(Median(delays));
+    sample.skew = Duration::FromNs(Median(skews));
+    return sample;
+  }
+
+  std::int64_t Tiles(const ComputeKernel& kernel) const {
+    if (kernel.use != DeviceUse::kMatmul) {
+      return 0;
+    }
+    if (last_kernel_.ctas != at::cuda::getCurrentDeviceProperties()->multiProcessorCount) {
+      return last_kernel_.ctas;
+    }
+    const auto tile = TileElements(last_kernel_.name);
+    return tile ? (kernel.output_elements + *tile - 1) / *tile : 0;
+  }
+
+  /// A reduce-scatter on the second communicator beside an all-gather on the first.
+  ContentionSample TwoCommunicators() {
+    const SideWork gather = Collective(CollectiveKind::kAllGather, kLargest);
+    const SideWork scatter = {
+        "reduce_scatter " + PrintBytes(kLargest), DeviceUse::kCollective,
+        [this] { communicators_.back()->ReduceScatter(other_whole_, other_shard_); }};
+    ContentionSample sample;
+    sample.compute = scatter.name;
+    sample.use = DeviceUse::kCollective;
+    sample.compute_alone = TimeAlone(scatter);
+    sample.beside = gather.name;
+    sample.beside_use = DeviceUse::kCollective;
+    sample.beside_alone = TimeAlone(gather);
+    std::vector<std::int64_t> gathers;
+    std::vector<std::int64_t> scatters;
+    for (int i = 0; i < kWarmup + kRepeats; ++i) {
+      const OverlappedSpans own = overlapped_.RunBoth(gather, scatter);
+      std::vector<Span> gather_spans;
+      std::vector<Span> scatter_spans;
+      for (const auto& numbers :
+           Share({own.side->start, own.side->end, own.ops[0].start, own.ops[0].end})) {
+        gather_spans.push_back({numbers.at(0), numbers.at(1)});
+        scatter_spans.push_back({numbers.at(2), numbers.at(3)});
+      }
+      gathers.push_back(Joint(gather_spans, DeviceUse::kCollective));
+      scatters.push_back(Joint(scatter_spans, DeviceUse::kCollective));
+    }
+    sample.beside_time = Duration::FromNs(Median(gathers));
+    sample.compute_speed =
+        sample.compute_alone.seconds() / (static_cast<double>(Median(scatters)) / 1e9);
+    return sample;
+  }
+
+  const std::vector<std::unique_ptr<Communicator>>& communicators_;
+  Rendezvous& rendezvous_;
+  OverlappedRun overlapped_;
+  at::Tensor whole_;
+  at::Tensor shard_;
+  at::Tensor other_whole_;
+  at::Tensor other_shard_;
+  std::vector<at::Tensor> peers_;
+  KernelRecord last_kernel_;  // of the op that was timed alone last
+  int exchanges_ = 0;
+};
+
+}  // namespace
+
+std::vector<ContentionSample> BenchmarkContention(
+    const std::vector<std::unique_ptr<Communicator>>& communicators,
+    Rendezvous& rendezvous,
+    const std::function<void(const std::string&)>& report) {
+  const c10::InferenceMode inference;
+  return Benchmark(communicators, rendezvous).Run(report);
+}
+
+}  // namespace dcsim::exec

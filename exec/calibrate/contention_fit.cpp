@@ -1,0 +1,220 @@
+#include "exec/calibrate/contention_fit.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <vector>
+
+namespace dcsim::exec {
+namespace {
+
+using Samples = std::span<const ContentionSample>;
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values.empty() ? 1 : values[values.size() / 2];
+}
+
+std::int32_t Permille(double share) {
+  constexpr double kLeast = 0.01;
+  return static_cast<std::int32_t>(
+      std::lround(std::clamp(share, kLeast, 1.0) * Contention::kAlone));
+}
+
+/// Argument with the least cost, of `from`, `from` + `step`, … up to `to`.
+double Least(double from, double to, double step, const std::function<double(double)>& cost) {
+  double best = from;
+  double least = cost(from);
+  for (double x = from + step; x <= to + step / 2; x += step) {
+    const double here = cost(x);
+    best = here < least ? x : best;
+    least = std::min(least, here);
+  }
+  return best;
+}
+
+double SquaredLog(double a, double b) {
+  const double difference = std::log(a / b);
+  return difference * difference;
+}
+
+double ProductSpeed(std::int64_t tiles, double lost, int multiprocessors) {
+  const auto all = static_cast<double>(multiprocessors);
+  return std::ceil(static_cast<double>(tiles) / all) /
+         std::ceil(static_cast<double>(tiles) / (all - lost));
+}
+
+double StreamingSpeed(double ns, double fixed, double rate) {
+  return ns / (ns + std::min(ns / 2, fixed + (1 - rate) * ns));
+}
+
+bool BesideCollective(const ContentionSample& sample) {
+  return sample.beside_use == DeviceUse::kCollective;
+}
+
+class Fit {
+ public:
+  Fit(Samples samples, int multiprocessors) : samples_(samples), multiprocessors_(multiprocessors) {
+    fit_.contention.measured = true;
+  }
+
+  ContentionFit Run() {
+    FitComputeRates();
+    FitProducts();
+    FitStreaming();
+    FitSideRates();
+    FitCollectives();
+    FitErrors();
+    return fit_;
+  }
+
+ private:
+  std::int32_t& Rate(DeviceUse work, DeviceUse beside) {
+    return fit_.contention
+        .permille[static_cast<std::size_t>(work)][static_cast<std::size_t>(beside)];
+  }
+
+  std::vector<double> Of(DeviceUse use,
+                         DeviceUse beside,
+                         const std::function<double(const ContentionSample&)>& value) const {
+    std::vector<double> values;
+    for (const ContentionSample& sample : samples_) {
+      if (sample.use == use && sample.beside_use == beside) {
+        values.push_back(value(sample));
+      }
+    }
+    return values;
+  }
+
+  void FitComputeRates() {
+    for (const DeviceUse use : {DeviceUse::kMatmul, DeviceUse::kAttention, DeviceUse::kStreaming}) {
+      for (const DeviceUse beside :
+           {DeviceUse::kSideStreaming, DeviceUse::kCollective, DeviceUse::kCopyEngine}) {
+        Rate(use, beside) =
+            Permille(Median(Of(use, beside, [](const auto& s) { return s.compute_speed; })));
+      }
+    }
+  }
+
+  void FitProducts() {
+    const int most = multiprocessors_ / 2;
+    const double lost = Least(1, most, 1, [&](double x) {
+      double cost = 0;
+      for (const ContentionSample& s : samples_) {
+        if (BesideCollective(s) && s.tiles > 0 && s.compute_speed > 0) {
+          cost += SquaredLog(ProductSpeed(s.tiles, x, multiprocessors_), s.compute_speed);
+        }
+      }
+      return cost;
+    });
+    fit_.contention.collective_multiprocessors = static_cast<int>(lost);
+  }
+
+  void FitStreaming() {
+    const auto cost = [&](double fixed, double rate) {
+      double sum = 0;
+      for (const ContentionSample& s : samples_) {
+        if (BesideCollective(s) && s.use == DeviceUse::kStreaming && s.compute_speed > 0) {
+          const auto ns = static_cast<double>(s.compute_alone.ns());
+          sum += SquaredLog(StreamingSpeed(ns, fixed, rate), s.compute_speed);
+        }
+      }
+      return sum;
+    };
+    const auto best_fixed = [&](double rate) {
+      return Least(0, 10'000, 250, [&](double fixed) { return cost(fixed, rate); });
+    };
+    const double rate = Least(0.5, 1, 0.01, [&](double x) { return cost(best_fixed(x), x); });
+    Rate(DeviceUse::kStreaming, DeviceUse::kCollective) = Permille(rate);
+    fit_.contention.streaming_kernel =
+        Duration::FromNs(static_cast<std::int64_t>(best_fixed(rate)));
+  }
+
+  void FitSideRates() {
+    for (const DeviceUse use : {DeviceUse::kMatmul, DeviceUse::kAttention, DeviceUse::kStreaming}) {
+      Rate(DeviceUse::kSideStreaming, use) =
+          Permille(Median(Of(use, DeviceUse::kSideStreaming, [](const ContentionSample& s) {
+            return s.beside_alone.seconds() / s.beside_time.seconds();
+          })));
+    }
+  }
+
+  /// time = collective_start + alone / rate, the start common to all classes of compute.
+  void FitCollectives() {
+    constexpr std::array kUses = {DeviceUse::kMatmul, DeviceUse::kAttention, DeviceUse::kStreaming};
+    const auto cost = [&](DeviceUse use, double start, double rate) {
+      double sum = 0;
+      for (const ContentionSample& s : samples_) {
+        if (BesideCollective(s) && s.use == use) {
+          sum += SquaredLog(start + static_cast<double>(s.beside_alone.ns()) / rate,
+                            static_cast<double>(s.beside_time.ns()));
+        }
+      }
+      return sum;
+    };
+    const auto best_rate = [&](DeviceUse use, double start) {
+      return Least(0.3, 1, 0.01, [&](double rate) { return cost(use, start, rate); });
+    };
+    const double start = Least(0, 30'000, 500, [&](double x) {
+      double sum = 0;
+      for (const DeviceUse use : kUses) {
+        sum += cost(use, x, best_rate(use, x));
+      }
+      return sum;
+    });
+    fit_.contention.collective_start = Duration::FromNs(static_cast<std::int64_t>(start));
+    for (const DeviceUse use : kUses) {
+      Rate(DeviceUse::kCollective, use) = Permille(best_rate(use, start));
+    }
+    Rate(DeviceUse::kCollective, DeviceUse::kCollective) = Permille(
+        Median(Of(DeviceUse::kCollective, DeviceUse::kCollective, [](const ContentionSample& s) {
+          return std::min(s.compute_speed, s.beside_alone.seconds() / s.beside_time.seconds());
+        })));
+  }
+
+  double ComputeSpeed(const ContentionSample& s) {
+    if (BesideCollective(s) && s.tiles > 0) {
+      return ProductSpeed(s.tiles, fit_.contention.collective_multiprocessors, multiprocessors_);
+    }
+    const double rate = Rate(s.use, s.beside_use) / 1000.0;
+    if (BesideCollective(s) && s.use == DeviceUse::kStreaming) {
+      return StreamingSpeed(static_cast<double>(s.compute_alone.ns()),
+                            static_cast<double>(fit_.contention.streaming_kernel.ns()), rate);
+    }
+    return rate;
+  }
+
+  double SideTime(const ContentionSample& s) {
+    const double alone = static_cast<double>(s.beside_alone.ns());
+    const double start =
+        BesideCollective(s) ? static_cast<double>(fit_.contention.collective_start.ns()) : 0;
+    return start + alone * 1000.0 / Rate(s.beside_use, s.use);
+  }
+
+  void FitErrors() {
+    double compute = 0;
+    double beside = 0;
+    double count = 0;
+    for (const ContentionSample& s : samples_) {
+      if (s.use != DeviceUse::kCollective && s.compute_speed > 0) {
+        compute += std::abs(ComputeSpeed(s) / s.compute_speed - 1);
+        beside += std::abs(SideTime(s) / static_cast<double>(s.beside_time.ns()) - 1);
+        count += 1;
+      }
+    }
+    fit_.compute_error = count == 0 ? 0 : compute / count;
+    fit_.beside_error = count == 0 ? 0 : beside / count;
+  }
+
+  Samples samples_;
+  int multiprocessors_;
+  ContentionFit fit_;
+};
+
+}  // namespace
+
+ContentionFit FitContention(std::span<const ContentionSample> samples, int multiprocessors) {
+  return Fit(samples, multiprocessors).Run();
+}
+
+}  // namespace dcsim::exec

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <span>
+
+#include "exec/calibrate/contention_sample.h"
+#include "model/cost/contention.h"
+
+namespace dcsim::exec {
+
+/// The parameters of docs/costs.md (Contention) that describe `samples` best; those of which no
+/// sample tells stay as they are in Contention(). How far apart ranks drift is none of them.
+struct ContentionFit {
+  Contention contention;
+  double compute_error = 0;  // mean of |speed by the law less measured| / measured
+  double beside_error = 0;   // the same of the side work's time
+};
+
+///   multiprocessors   of the GPU
+ContentionFit FitContention(std::span<const ContentionSample> samples, int multiprocessors);
+
+}  // namespace dcsim::exec

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+
+#include "model/base/units.h"
+#include "model/cost/contention.h"
+
+namespace dcsim::exec {
+
+/// How kernels of the compute stream and one piece of work on another stream disturbed each other.
+/// Times are medians over repeats, and over ranks where each rank has its own.
+struct ContentionSample {
+  std::string compute;  // op and shapes
+  DeviceUse use = DeviceUse::kMatmul;
+  std::int64_t tiles = 0;    // of a product, as the model counts them; 0: not known
+  Duration compute_alone;    // one op, from its start to the next one's
+  double compute_speed = 1;  // beside the other work, as a share of its speed alone
+
+  std::string beside;  // "all_gather 128 MiB"
+  DeviceUse beside_use = DeviceUse::kCollective;
+  Duration beside_alone;     // from the last rank's start to the end
+  Duration beside_time;      // the same, beside compute
+  double beside_spread = 0;  // 90th less 10th percentile of it, over its median
+  Duration start_delay;      // from the end of the op that it waited for until it starts
+  Duration skew;             // from the first rank's start to the last one's
+};
+
+}  // namespace dcsim::exec

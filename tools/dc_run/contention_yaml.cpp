@@ -1,0 +1,76 @@
+#include "tools/dc_run/contention_yaml.h"
+
+#include <array>
+#include <cstdio>
+
+#include "exec/calibrate/contention_fit.h"
+
+namespace dcsim {
+namespace {
+
+std::string Share(double share) {
+  std::array<char, 16> text{};
+  std::snprintf(text.data(), text.size(), "%.2f", share);
+  return text.data();
+}
+
+std::string Ns(Duration time) {
+  return std::to_string(time.ns()) + " ns";
+}
+
+std::string RowText(const Contention::Row& row) {
+  std::string text;
+  for (std::size_t beside = 0; beside < kDeviceUses; ++beside) {
+    if (row[beside] != Contention::kAlone) {
+      text += (text.empty() ? "" : ", ") + std::string(DeviceUseNames()[beside]) + ": " +
+              Share(static_cast<double>(row[beside]) / Contention::kAlone);
+    }
+  }
+  return text;
+}
+
+std::string TableText(const Contention& contention) {
+  std::string text;
+  for (std::size_t work = 0; work < kDeviceUses; ++work) {
+    const std::string row = RowText(contention.permille[work]);
+    if (!row.empty()) {
+      text += "  " + std::string(DeviceUseNames()[work]) + ": {" + row + "}\n";
+    }
+  }
+  return text +
+         "  collective_multiprocessors: " + std::to_string(contention.collective_multiprocessors) +
+         "\n  streaming_kernel: " + Ns(contention.streaming_kernel) +
+         "\n  collective_start: " + Ns(contention.collective_start) + "\n";
+}
+
+std::string SampleText(const exec::ContentionSample& sample) {
+  return "  - {compute: " + sample.compute +
+         ", use: " + std::string(DeviceUseNames()[static_cast<std::size_t>(sample.use)]) +
+         ", tiles: " + std::to_string(sample.tiles) + ", alone: " + Ns(sample.compute_alone) +
+         ", speed: " + Share(sample.compute_speed) + ", beside: " + sample.beside +
+         ", beside_alone: " + Ns(sample.beside_alone) + ", beside_time: " + Ns(sample.beside_time) +
+         ", spread: " + Share(sample.beside_spread) + ", start_delay: " + Ns(sample.start_delay) +
+         ", skew: " + Ns(sample.skew) + "}\n";
+}
+
+}  // namespace
+
+std::string PrintContentionYaml(const CalibrationResult& result,
+                                int gpus,
+                                const std::string& command) {
+  const auto fit =
+      exec::FitContention(result.contention, result.machine.value("multiprocessors", 1));
+  std::string text = "# Made by: " + command + "\ncontention:\n" + TableText(fit.contention) +
+                     "  source: >-\n    dc-run calibrate on " + std::to_string(gpus) + " x " +
+                     result.machine.value("gpu", "") + ", " + result.versions.dump() + " " +
+                     result.date + ": " + std::to_string(result.contention.size()) +
+                     " pairs of kernels; mean error of the speeds of compute " +
+                     Share(fit.compute_error) + ", of the times of what ran beside " +
+                     Share(fit.beside_error) + "\nsamples:   # medians of five repeats\n";
+  for (const exec::ContentionSample& sample : result.contention) {
+    text += SampleText(sample);
+  }
+  return text;
+}
+
+}  // namespace dcsim
