@@ -6,18 +6,6 @@
 namespace dcsim {
 namespace {
 
-const CollectiveTable* FindTable(const Cluster& cluster,
-                                 CollectiveKind kind,
-                                 Engine engine,
-                                 int ranks) {
-  for (const CollectiveTable& table : cluster.collectives) {
-    if (table.kind == kind && table.engine == engine && table.ranks == ranks) {
-      return &table;
-    }
-  }
-  return nullptr;
-}
-
 /// The straight line through two points, at `payload`, rounded up.
 Duration Line(const CollectivePoint& a, const CollectivePoint& b, Bytes payload) {
   const double slope = static_cast<double>((b.time - a.time).ns()) /
@@ -58,6 +46,18 @@ Estimate TableTime(const CollectiveTable& table, Bytes payload, Duration latency
 
 }  // namespace
 
+const CollectiveTable* FindCollectiveTable(const Cluster& cluster,
+                                           CollectiveKind kind,
+                                           Engine engine,
+                                           int ranks) {
+  for (const CollectiveTable& table : cluster.collectives) {
+    if (table.kind == kind && table.engine == engine && table.ranks == ranks) {
+      return &table;
+    }
+  }
+  return nullptr;
+}
+
 Duration RingTime(const Cluster& cluster, CollectiveKind kind, Bytes payload, int ranks) {
   const bool spans_nodes = ranks > cluster.gpus_per_node && cluster.inter_node.has_value();
   const Link& link = spans_nodes ? *cluster.inter_node : cluster.intra_node;
@@ -81,7 +81,7 @@ Estimate CollectiveTime(
         TransferTime(payload * 2, BytesPerSecond(std::max<std::int64_t>(1, rate)));
     return {std::max(copy, cluster.gpu.shortest_kernel), Source::kEstimated};
   }
-  if (const CollectiveTable* table = FindTable(cluster, kind, engine, ranks)) {
+  if (const CollectiveTable* table = FindCollectiveTable(cluster, kind, engine, ranks)) {
     return TableTime(*table, payload, RingTime(cluster, kind, Bytes(0), ranks));
   }
   return {RingTime(cluster, kind, payload, ranks), Source::kEstimated};

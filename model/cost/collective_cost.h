@@ -5,6 +5,12 @@
 
 namespace dcsim {
 
+/// The cluster's table that answers for a collective, or null.
+const CollectiveTable* FindCollectiveTable(const Cluster& cluster,
+                                           CollectiveKind kind,
+                                           Engine engine,
+                                           int ranks);
+
 /// Time of a collective alone, from the last rank's start to its end, launch to last byte.
 ///
 ///   payload   of the full tensor (nccl-tests' size), summed over the calls of a group: one NCCL

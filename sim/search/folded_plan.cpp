@@ -159,11 +159,10 @@ class Layout {
       return sum;
     }
     const Graph& graph = problem_.inputs.graph;
-    std::int64_t elements = 0;
+    Bytes payload;
     for (const ParamId id : params) {
-      elements += GatheredElements(graph.numel(id), problem_.ranks);
+      payload += GatheredBytes(graph, id, problem_.ranks);
     }
-    const Bytes payload(elements * ElementBytes(graph.dtype(params.front())));
     return CollectiveTime(problem_.inputs.cluster, CollectiveKind::kAllGather, Engine::kNccl,
                           payload, problem_.ranks)
         .time.ns();
