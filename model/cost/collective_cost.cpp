@@ -70,6 +70,13 @@ Estimate TableTime(const CollectiveTable& table, Bytes payload, Duration latency
 
 }  // namespace
 
+bool HasCollectiveTable(const Cluster& cluster, CollectiveKind kind, Engine engine, int ranks) {
+  return std::any_of(cluster.collectives.begin(), cluster.collectives.end(),
+                     [&](const CollectiveTable& table) {
+                       return table.kind == kind && table.engine == engine && table.ranks == ranks;
+                     });
+}
+
 Duration RingTime(const Cluster& cluster, CollectiveKind kind, Bytes payload, int ranks) {
   const bool spans_nodes = ranks > cluster.gpus_per_node && cluster.inter_node.has_value();
   const Link& link = spans_nodes ? *cluster.inter_node : cluster.intra_node;

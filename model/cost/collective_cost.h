@@ -7,6 +7,9 @@
 
 namespace dcsim {
 
+/// Whether any measured table tells about such collectives.
+bool HasCollectiveTable(const Cluster& cluster, CollectiveKind kind, Engine engine, int ranks);
+
 /// Time of a collective alone, from the last rank's start to its end, launch to last byte.
 ///
 ///   payload   of the full tensor (nccl-tests' size), summed over the calls of a group: one NCCL

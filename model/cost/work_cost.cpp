@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "model/base/error.h"
 #include "model/cost/collective_cost.h"
@@ -139,12 +140,20 @@ WorkCost CollectiveCost(const CostInputs& inputs, const Collective& collective) 
           .use = DeviceUse::kCollective};
 }
 
-/// Rate of memory work: measured for its pattern, or the roofline's.
-std::pair<double, Source> PatternRateOf(const Cluster& cluster, MemoryPattern pattern) {
+/// The measured rate of memory work, if any.
+std::optional<BytesPerSecond> FindRate(const Cluster& cluster, MemoryPattern pattern) {
   for (const PatternRate& entry : cluster.memory_patterns) {
     if (entry.pattern == pattern) {
-      return {static_cast<double>(entry.rate.count()), Source::kMeasured};
+      return entry.rate;
     }
+  }
+  return std::nullopt;
+}
+
+/// Rate of memory work: measured for its pattern, or the roofline's.
+std::pair<double, Source> PatternRateOf(const Cluster& cluster, MemoryPattern pattern) {
+  if (const auto measured = FindRate(cluster, pattern)) {
+    return {static_cast<double>(measured->count()), Source::kMeasured};
   }
   const GpuSpec& gpu = cluster.gpu;
   return {static_cast<double>(gpu.memory_bandwidth.count()) * gpu.bandwidth_efficiency,
@@ -154,11 +163,8 @@ std::pair<double, Source> PatternRateOf(const Cluster& cluster, MemoryPattern pa
 /// A copy between GPU and pinned host memory: measured, or the GPU file's figure.
 WorkCost HostCopyCost(const CostInputs& inputs, const Work& work) {
   const Cluster& cluster = inputs.cluster;
-  const auto known =
-      std::find_if(cluster.memory_patterns.begin(), cluster.memory_patterns.end(),
-                   [&](const PatternRate& entry) { return entry.pattern == work.pattern; });
-  const bool measured = known != cluster.memory_patterns.end();
-  const BytesPerSecond rate = measured ? known->rate : cluster.gpu.host_bandwidth;
+  const auto measured = FindRate(cluster, work.pattern);
+  const BytesPerSecond rate = measured.value_or(cluster.gpu.host_bandwidth);
   if (rate.count() == 0) {
     throw Error("gpu " + cluster.gpu.name +
                 ": host_bandwidth is missing, which a plan that offloads needs");

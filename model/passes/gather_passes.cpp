@@ -88,20 +88,12 @@ void SetLaunches(std::vector<Launch> launches, GraphPlan& decisions) {
   decisions.events = std::move(events);
 }
 
-std::int64_t GatheredBytes(const Graph& graph, const Launch& launch, int ranks) {
-  std::int64_t bytes = 0;
+Bytes PayloadOf(const Graph& graph, const Launch& launch, int ranks) {
+  Bytes bytes;
   for (const ParamId id : launch.params) {
-    bytes += GatheredElements(graph.numel(id), ranks) * ElementBytes(graph.dtype(id));
+    bytes += GatheredBytes(graph, id, ranks);
   }
   return bytes;
-}
-
-GatherPredictor PredictorOf(const PolicyInputs& inputs) {
-  std::vector<GatherPredictor::Point> points;
-  for (const auto& [bytes, time] : inputs.gather_times) {
-    points.push_back({static_cast<double>(bytes.count()), time.seconds()});
-  }
-  return GatherPredictor(std::move(points));
 }
 
 /// By position: when the op there starts, if compute never waits; and when the last one ends.
@@ -162,14 +154,14 @@ void OverlapGathers(const Graph& graph, int ranks, const PolicyInputs& inputs, P
   if (!inputs.complete()) {
     return;
   }
-  const GatherPredictor predictor = PredictorOf(inputs);
+  const GatherPredictor predictor = PredictorOf(inputs.gather_times);
   for (GraphPlan& decisions : plan.graphs) {
     auto launches = LaunchesOf(graph, decisions);
     const auto starts = StartsOf(decisions.order, inputs);
     Duration free = starts.back();  // the communicator, from here to the end
     for (std::size_t i = launches.size(); i-- > 0;) {
       Launch& launch = launches[i];
-      const double seconds = predictor(GatheredBytes(graph, launch, ranks));
+      const double seconds = predictor(PayloadOf(graph, launch, ranks).count());
       const Duration time = Duration::FromNs(static_cast<std::int64_t>(seconds * 1e9));
       free = std::min(free, starts[launch.latest]) - time;
       const auto behind = std::upper_bound(starts.begin(), starts.end(), free);
@@ -186,10 +178,10 @@ void FuseGathers(const Graph& graph, int ranks, Bytes most, Plan& plan) {
     std::stable_sort(launches.begin(), launches.end(),
                      [](const Launch& a, const Launch& b) { return a.position < b.position; });
     std::vector<Launch> fused;
-    std::int64_t bytes = 0;  // of the last one
+    Bytes bytes;  // of the last one
     for (const Launch& launch : launches) {
-      const std::int64_t more = GatheredBytes(graph, launch, ranks);
-      if (!fused.empty() && bytes + more <= most.count()) {
+      const Bytes more = PayloadOf(graph, launch, ranks);
+      if (!fused.empty() && bytes + more <= most) {
         auto& params = fused.back().params;
         params.insert(params.end(), launch.params.begin(), launch.params.end());
         bytes += more;

@@ -125,10 +125,7 @@ void AddReduction(LowerState& state, const EagerFlush& flush) {
   draft.Write(flush.reduced());
   const TaskId reduce = state.builder.Add(draft);
   if (!own_stream) {
-    TaskDraft wait = state.Draft(TaskKind::kWait, StreamRole::kCompute);
-    wait.work.events = 1;
-    wait.waits.push_back(reduce);
-    state.builder.Add(wait);
+    AddWait(state, StreamRole::kCompute, reduce);
   }
 }
 

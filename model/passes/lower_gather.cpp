@@ -56,16 +56,6 @@ void AddGatherOf(LowerState& state, DType dtype, const std::vector<ParamId>& par
 
 }  // namespace
 
-void AddDeviceSynchronize(LowerState& state) {
-  TaskDraft draft = state.Draft(TaskKind::kHostSynchronize);
-  for (std::size_t s = 0; s < kStreamCount; ++s) {
-    if (const TaskId last = state.builder.last(static_cast<StreamRole>(s)); !last.is_none()) {
-      draft.waits.push_back(last);
-    }
-  }
-  state.builder.Add(draft);
-}
-
 void AddGather(LowerState& state, const GatherGroup& group) {
   std::map<DType, std::vector<ParamId>> missing;
   for (const ParamId param : group.params) {
@@ -90,10 +80,7 @@ void AddWaitForGather(LowerState& state, ParamId param) {
   if (gather.is_none()) {
     return;  // persistent, and the compute stream has waited for it in an earlier graph
   }
-  TaskDraft draft = state.Draft(TaskKind::kWait, StreamRole::kCompute);
-  draft.work.events = 1;
-  draft.waits.push_back(gather);
-  state.builder.Add(draft);
+  AddWait(state, StreamRole::kCompute, gather);
   gather = TaskId::None();
 }
 

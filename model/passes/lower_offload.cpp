@@ -121,23 +121,15 @@ void AddWaitForStates(LowerState& state, std::size_t group) {
     }
     reload = TaskId::None();
   }
-  if (last.is_none()) {
-    return;
+  if (!last.is_none()) {
+    AddWait(state, StreamRole::kCompute, last);
   }
-  TaskDraft draft = state.Draft(TaskKind::kWait, StreamRole::kCompute);
-  draft.work.events = 1;
-  draft.waits.push_back(last);
-  state.builder.Add(draft);
 }
 
 void AddOffloadStreamWait(LowerState& state) {
-  const TaskId last = state.builder.last(StreamRole::kCompute);
-  if (state.builder.last(StreamRole::kOffload).is_none() || last.is_none()) {
-    return;
+  if (!state.builder.last(StreamRole::kOffload).is_none()) {
+    AddWaitForCompute(state, StreamRole::kOffload);
   }
-  TaskDraft draft = state.Draft(TaskKind::kWait, StreamRole::kOffload);
-  draft.waits.push_back(last);  // its event is counted with the next step's copies
-  state.builder.Add(draft);
 }
 
 }  // namespace dcsim

@@ -77,13 +77,6 @@ Collective SumOfOneFloat(const LowerState& state) {
   return collective;
 }
 
-void AddComputeWait(LowerState& state, TaskId task) {
-  TaskDraft draft = state.Draft(TaskKind::kWait, StreamRole::kCompute);
-  draft.work.events = 1;
-  draft.waits.push_back(task);
-  state.builder.Add(draft);
-}
-
 /// Squared norm of the own partitions, summed over ranks; the compute stream goes on once it is
 /// there. The host reads nothing.
 void AddNorm(LowerState& state) {
@@ -97,7 +90,8 @@ void AddNorm(LowerState& state) {
     draft.Read(flat.gradient_partition);
     state.builder.Add(draft);
   }
-  AddComputeWait(state, AddCollectiveTask(state, TaskKind::kReduceNorm, SumOfOneFloat(state), {}));
+  const TaskId norm = AddCollectiveTask(state, TaskKind::kReduceNorm, SumOfOneFloat(state), {});
+  AddWait(state, StreamRole::kCompute, norm);
 }
 
 /// Gradient partition -> float32; a partition of the step goes back then.
@@ -192,19 +186,10 @@ TaskId AddBarrier(LowerState& state) {
 /// gathers read peers' memory, it waits for their updates too.
 void AddGatherStreamWait(LowerState& state) {
   if (state.reads_peers()) {
-    TaskDraft draft = state.Draft(TaskKind::kWait, StreamRole::kGather);
-    draft.work.events = 1;
-    draft.waits.push_back(AddBarrier(state));
-    state.builder.Add(draft);
-    return;
+    AddWait(state, StreamRole::kGather, AddBarrier(state));
+  } else {
+    AddWaitForCompute(state, StreamRole::kGather);
   }
-  const TaskId last = state.builder.last(StreamRole::kCompute);
-  if (last.is_none()) {
-    return;
-  }
-  TaskDraft draft = state.Draft(TaskKind::kWait, StreamRole::kGather);
-  draft.waits.push_back(last);  // its event is counted with the next step's first gather
-  state.builder.Add(draft);
 }
 
 }  // namespace
@@ -237,7 +222,8 @@ void AddOptimizerStep(LowerState& state) {
     AddNorm(state);
   }
   if (state.reads_peers()) {
-    AddComputeWait(state, AddBarrier(state));  // until peers have read what is updated now
+    const TaskId barrier = AddBarrier(state);  // until peers have read what is updated now
+    AddWait(state, StreamRole::kCompute, barrier);
   }
   TaskId gather;
   for (std::size_t g = 0; g < state.flat.size(); ++g) {
@@ -256,7 +242,7 @@ void AddOptimizerStep(LowerState& state) {
     }
   }
   if (!gather.is_none()) {
-    AddComputeWait(state, gather);
+    AddWait(state, StreamRole::kCompute, gather);
   }
   if (state.plan.options.stage == 3) {
     AddGatherStreamWait(state);

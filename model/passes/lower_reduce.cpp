@@ -172,10 +172,7 @@ void WaitForBuffer(LowerState& state, ReduceBuffer& buffer) {
   if (buffer.waited) {
     return;
   }
-  TaskDraft draft = state.Draft(TaskKind::kWait, StreamRole::kCompute);
-  draft.work.events = 1;
-  draft.waits.push_back(buffer.last_flush);
-  state.builder.Add(draft);
+  AddWait(state, StreamRole::kCompute, buffer.last_flush);
   buffer.waited = true;
 }
 

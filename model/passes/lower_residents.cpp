@@ -78,8 +78,7 @@ void AddPersistentParams(LowerState& state) {
   }
   for (const ParamId id : state.plan.persistent) {
     Buffer buffer;
-    buffer.bytes = Bytes(GatheredElements(state.graph.numel(id), state.plan.ranks) *
-                         ElementBytes(state.graph.dtype(id)));
+    buffer.bytes = GatheredBytes(state.graph, id, state.plan.ranks);
     buffer.buffer_class = BufferClass::kGatheredParameter;
     buffer.subject = static_cast<std::uint32_t>(id.index());
     buffer.pool = static_cast<std::uint8_t>(StreamRole::kGather);

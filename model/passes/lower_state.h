@@ -154,7 +154,12 @@ void AddWaitForStates(LowerState& state, std::size_t group);
 /// The next step's first copies read what the optimizer has written.
 void AddOffloadStreamWait(LowerState& state);
 
-/// The host waits until every stream has done what it was given (lower_gather.cpp).
+/// The stream waits for the event of a task of another one (lower_waits.cpp).
+void AddWait(LowerState& state, StreamRole stream, TaskId task);
+/// The stream waits for what compute has to do so far, by an event that is counted with the
+/// stream's first task of the next step.
+void AddWaitForCompute(LowerState& state, StreamRole stream);
+/// The host waits until every stream has done what it was given.
 void AddDeviceSynchronize(LowerState& state);
 
 /// ZeRO-3: the gather of a group of parameters, without those that are valid already

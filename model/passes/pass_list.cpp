@@ -112,10 +112,6 @@ std::string StagePass(const PlanSpec& spec) {
   return spec.options.stage == 3 ? "gather_at_use" : "";
 }
 
-bool Keeps(const PlanSpec& spec) {
-  return spec.keep_gathered.all || !spec.keep_gathered.patterns.empty();
-}
-
 /// A pass against policy and stage.
 std::string FindPlaceFault(const PlanSpec& spec, const PassContract& pass) {
   const std::string name(pass.name);
@@ -180,7 +176,7 @@ std::string FindIdleKey(const PlanSpec& spec) {
   };
   const std::array<Key, 4> keys = {
       {{"gather_ahead", "gather_ahead", spec.gather_ahead != 0},
-       {"keep_gathered", "keep_gathered", Keeps(spec)},
+       {"keep_gathered", "keep_gathered", spec.keep_gathered != KeepGathered()},
        {"max_fuse_size", "fuse_gathers", spec.max_fuse_size != PlanSpec().max_fuse_size},
        {"offload_optimizer", "offload_optimizer", spec.offload_optimizer != OffloadOptimizer()}}};
   for (const auto& [key, pass, used] : keys) {
@@ -239,7 +235,7 @@ std::vector<std::string> PassesOf(const PlanSpec& spec) {
     };
     add(zero3, "gather_at_use");
     add(zero3 && spec.gather_ahead != 0, "gather_ahead");
-    add(zero3 && Keeps(spec), "keep_gathered");
+    add(zero3 && spec.keep_gathered != KeepGathered(), "keep_gathered");
     add(spec.offload_optimizer != OffloadOptimizer(), "offload_optimizer");
   }
   return passes;

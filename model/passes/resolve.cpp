@@ -53,7 +53,7 @@ std::vector<std::string> FindOptionFaults(const ScheduleOptions& options) {
 std::string FindMisplacedKey(const PlanSpec& spec) {
   const bool plain = spec.policy == kPlainPolicy;
   const bool eager = spec.policy == kEagerPolicy;
-  const bool keeps = spec.keep_gathered.all || !spec.keep_gathered.patterns.empty();
+  const bool keeps = spec.keep_gathered != KeepGathered();
   const std::string stage = std::to_string(spec.options.stage);
   if (!plain && !spec.passes && (keeps || spec.gather_ahead != 0)) {
     return "gather_ahead and keep_gathered are for plain-1; " + spec.policy +

@@ -19,6 +19,11 @@ constexpr std::int64_t GatheredElements(std::int64_t numel, int ranks) {
   return ShardElements(numel, ranks) * ranks;
 }
 
+/// Bytes of a gathered parameter with its padding.
+inline Bytes GatheredBytes(const Graph& graph, ParamId id, int ranks) {
+  return Bytes(GatheredElements(graph.numel(id), ranks) * ElementBytes(graph.dtype(id)));
+}
+
 /// The parameters of one dtype, which ZeRO keeps in one flat tensor a kind (weights, gradients,
 /// master weights, optimizer states). Trainable parameters come first, so that a partition is cut
 /// from one run of them.

@@ -19,7 +19,9 @@ GpuSharing::Options GpuSharing::Options::Of(const SimulationOptions& simulation,
                                             std::span<const RankSpread::Occupied> compute) {
   Options options;
   options.contention = simulation.contention;
-  options.spread = RankSpread(compute, simulation.contention.rank_drift);
+  if (simulation.contention.measured) {
+    options.spread = RankSpread(compute, simulation.contention.rank_drift);
+  }
   options.ranks = ranks;
   options.collective_gap = simulation.collective_gap.ns();
   options.queued_gap = simulation.queued_gap.ns();

@@ -67,10 +67,6 @@ class Hasher {
   CandidateHash hash_ = {0x9E3779B97F4A7C15U, 0xCBF29CE484222325U};
 };
 
-Bytes GatheredBytes(const Graph& graph, ParamId id, int ranks) {
-  return Bytes(GatheredElements(graph.numel(id), ranks) * ElementBytes(graph.dtype(id)));
-}
-
 }  // namespace
 
 SearchProblem MakeProblem(const PredictionInputs& inputs, int ranks) {

@@ -39,7 +39,7 @@ MemoryPeaks KeptAlone(const AllocatorConfig& config, const std::vector<Bytes>& g
   return {allocator.stats().allocated.current, allocator.stats().reserved.current};
 }
 
-std::vector<Bytes> GatheredBytes(const Schedule& schedule, std::size_t params) {
+std::vector<Bytes> KeptBytes(const Schedule& schedule, std::size_t params) {
   std::vector<Bytes> bytes(params);
   for (const BufferId id : schedule.residents()) {
     const Buffer& buffer = schedule.buffer(id);
@@ -218,7 +218,7 @@ std::optional<FoldedMemory> FindFoldedMemory(const SearchProblem& problem,
   FoldedMemory memory;
   memory.config = OptionsFor(options, problem.inputs.cluster).allocator;
   memory.config.capacity = kMaxCapacity;
-  memory.gathered = GatheredBytes(schedule, graph.params.size());
+  memory.gathered = KeptBytes(schedule, graph.params.size());
   for (std::size_t i = 0; i < graph.params.size(); ++i) {
     memory.dtypes.push_back(graph.dtype(ParamId(i)));
   }

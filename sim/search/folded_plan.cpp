@@ -163,8 +163,7 @@ class Layout {
     std::vector<Bytes> payloads;
     Bytes payload;
     for (const ParamId id : params) {
-      payloads.emplace_back(GatheredElements(graph.numel(id), problem_.ranks) *
-                            ElementBytes(graph.dtype(id)));
+      payloads.push_back(GatheredBytes(graph, id, problem_.ranks));
       payload += payloads.back();
     }
     return CollectiveTime(problem_.inputs.cluster, CollectiveKind::kAllGather, Engine::kNccl,

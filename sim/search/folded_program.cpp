@@ -59,7 +59,6 @@ class Folder {
       const auto counter = Index(CounterOf(static_cast<std::uint8_t>(stream)));
       program_.first_step[counter] = static_cast<std::uint32_t>(ListOf(stream).size());
     }
-    first_tasks_ = key_task_;
     in_first_ = false;
     AddTasks(0, schedule_.task_count());
     program_.host = host_;
@@ -121,21 +120,23 @@ class Folder {
     // The host must spend time before it puts something on a stream again: then no task there
     // starts at the moment at which another one ended.
     std::int64_t host = 0;
-    std::size_t next = tail_;
-    while (next < tasks_.size() && host == 0) {
+    for (std::size_t next = tail_; next < tasks_.size() && host == 0; ++next) {
       host += CostOf(next).host.ns();
       if (tasks_[next].kind == BaseTask::Kind::kStream && host == 0) {
         covered_ = false;
       }
-      ++next;
     }
     covered_ = covered_ && tail_ > 0 && host > 0;
+  }
+
+  bool IsOn(TaskId task, StreamRole stream) const {
+    return schedule_.task(task).stream == static_cast<std::uint8_t>(stream);
   }
 
   /// The last task of a stream before `end`, variable ones included, or None().
   TaskId LastBefore(StreamRole stream, std::size_t end) const {
     for (std::size_t i = end; i-- > 0;) {
-      if (schedule_.task(TaskId(i)).stream == static_cast<std::uint8_t>(stream)) {
+      if (IsOn(TaskId(i), stream)) {
         return TaskId(i);
       }
     }
@@ -160,8 +161,7 @@ class Folder {
     }
     bool copies_reduced = false;
     for (std::size_t i = copy.index(); i < sync; ++i) {
-      const bool on_reduce =
-          schedule_.task(TaskId(i)).stream == static_cast<std::uint8_t>(StreamRole::kReduce);
+      const bool on_reduce = IsOn(TaskId(i), StreamRole::kReduce);
       copies_reduced = copies_reduced || (on_reduce && WaitsFor(TaskId(i), copy));
     }
     const TaskId compute = LastBefore(StreamRole::kCompute, copy.index());
@@ -169,8 +169,7 @@ class Folder {
       return false;
     }
     for (std::size_t i = compute.index() + 1; i < sync; ++i) {
-      const bool on_compute =
-          schedule_.task(TaskId(i)).stream == static_cast<std::uint8_t>(StreamRole::kCompute);
+      const bool on_compute = IsOn(TaskId(i), StreamRole::kCompute);
       const bool gathers = tasks_[i].kind == BaseTask::Kind::kVariable;
       if (gathers || (on_compute && CostOf(i).device != Duration())) {
         return false;
@@ -284,8 +283,7 @@ class Folder {
   /// What task `i` of a stream waits for. All of compute that has been issued, gathers' waits
   /// included, and all gathers differ from plan to plan: AddNeed cannot count those.
   void AddNeedOf(std::size_t i, TaskId waited, FoldedTask& task) {
-    const std::uint8_t stream = schedule_.task(waited).stream;
-    if (stream == static_cast<std::uint8_t>(StreamRole::kCompute)) {
+    if (IsOn(waited, StreamRole::kCompute)) {
       covered_ = covered_ && waited == LastBefore(StreamRole::kCompute, i);
       task.needs_compute = true;
       task.needs[Index(Counter::kCompute)] = static_cast<std::uint32_t>(program_.compute.size());
@@ -319,8 +317,7 @@ class Folder {
     const Graph& graph = problem_.inputs.graph;
     program_.gather_engine = schedule_.options().gather_engine;
     for (std::size_t i = 0; i < graph.params.size(); ++i) {
-      const std::int64_t elements = GatheredElements(graph.numel(ParamId(i)), problem_.ranks);
-      const Bytes payload(elements * ElementBytes(graph.dtype(ParamId(i))));
+      const Bytes payload = GatheredBytes(graph, ParamId(i), problem_.ranks);
       program_.gather_time.push_back(CollectiveTime(cluster, CollectiveKind::kAllGather,
                                                     program_.gather_engine, payload, problem_.ranks)
                                          .time.ns());
@@ -363,7 +360,6 @@ class Folder {
   FoldedProgram program_;
   std::int64_t host_ = 0;
   std::size_t key_task_ = 0;
-  std::size_t first_tasks_ = 0;
   bool in_first_ = true;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "model/base/error.h"
+#include "model/cost/collective_cost.h"
 #include "model/ir/plan_options.h"
 #include "model/passes/resolve.h"
 #include "model/passes/sharding.h"
@@ -228,12 +229,8 @@ void TakeTraining(const ScheduleOptions& baseline, SearchSpace& space) {
 }
 
 bool LeaveOutUnmeasuredCopies(const Cluster& cluster, int ranks, SearchSpace& space) {
-  const auto& tables = cluster.collectives;
   const bool measured =
-      std::any_of(tables.begin(), tables.end(), [ranks](const CollectiveTable& table) {
-        return table.kind == CollectiveKind::kAllGather && table.engine == Engine::kCopyEngine &&
-               table.ranks == ranks;
-      });
+      HasCollectiveTable(cluster, CollectiveKind::kAllGather, Engine::kCopyEngine, ranks);
   const auto copies = [](const ScheduleOptions& options) {
     return options.gather_engine == Engine::kCopyEngine;
   };

@@ -50,6 +50,7 @@ struct LoadedSearch {
   std::optional<Profile> profile;
   SearchSpace space;
   Plan baseline;
+  bool lacks_copies = false;  // gathers by copy engines were left out of the space
 
   PredictionInputs inputs() const {
     return {workload.graph, profile ? &*profile : nullptr, cluster};
@@ -93,13 +94,9 @@ LoadedSearch Load(const SearchCommandOptions& options) {
   const PredictionInputs inputs{workload.graph, profile ? &*profile : nullptr, cluster};
   Plan baseline = LoadBaseline(options.baseline, space, inputs, ranks);
   TakeTraining(baseline.options, space);
-  if (LeaveOutUnmeasuredCopies(cluster, ranks, space)) {
-    std::cerr << "search: gathers by copy engines are left out: " << options.cluster
-              << " has no copy_engine table for " << ranks
-              << " ranks (dc-run calibrate measures one)\n";
-  }
-  return {std::move(workload), std::move(cluster), std::move(profile), std::move(space),
-          std::move(baseline)};
+  const bool lacks_copies = LeaveOutUnmeasuredCopies(cluster, ranks, space);
+  return {std::move(workload), std::move(cluster),  std::move(profile),
+          std::move(space),    std::move(baseline), lacks_copies};
 }
 
 /// Lowers, verifies and predicts a plan in full.
@@ -305,6 +302,11 @@ ExitCode RunSearch(const SearchCommandOptions& options) {
   Evaluator evaluator(problem, {ThreadsOf(options), loaded.space.memory_limit});
   const TimedSearch timed =
       RunTimed(options, evaluator, loaded.space, SettingsOf(options, std::move(starts)));
+  if (loaded.lacks_copies) {
+    std::cerr << "search: gathers by copy engines were left out: " << options.cluster
+              << " has no copy_engine table for " << problem.ranks
+              << " ranks (dc-run calibrate measures one)\n";
+  }
 
   SearchReport report;
   report.workload = graph.name;

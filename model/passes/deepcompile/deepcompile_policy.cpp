@@ -60,7 +60,7 @@ class Zero3Passes {
         version_(VersionOf(spec.policy)),
         memory_(graph, inputs, ranks),
         moves_(spec, graph, ranks, inputs),
-        predictor_(Points(inputs)) {
+        predictor_(PredictorOf(inputs.gather_times)) {
     times_.ops = ShareTimes(graph, inputs.op_times);
     for (std::size_t i = 0; inputs.complete() && i < graph.params.size(); ++i) {
       times_.gathers.push_back(TimeOfGather(ParamId(i)));
@@ -90,21 +90,12 @@ class Zero3Passes {
   }
 
  private:
-  static std::vector<GatherPredictor::Point> Points(const PolicyInputs& inputs) {
-    std::vector<GatherPredictor::Point> points;
-    for (const auto& [bytes, time] : inputs.gather_times) {
-      points.push_back({static_cast<double>(bytes.count()), time.seconds()});
-    }
-    return points;
-  }
-
   Duration TimeOfGather(ParamId id) const {
     if (spec_.gather_times == GatherTimes::kDeepSpeed) {
       return inputs_.gather_call;
     }
-    const std::int64_t bytes =
-        GatheredElements(graph_.numel(id), ranks_) * ElementBytes(graph_.dtype(id));
-    return Duration::FromNs(static_cast<std::int64_t>(predictor_(bytes) * 1e9));
+    const double seconds = predictor_(GatheredBytes(graph_, id, ranks_).count());
+    return Duration::FromNs(static_cast<std::int64_t>(seconds * 1e9));
   }
 
   /// 0.19.8: what gathered parameters may take (zero3_compile.py,

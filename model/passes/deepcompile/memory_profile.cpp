@@ -185,8 +185,7 @@ Bytes MemoryProfile::OwnParams(OpId id) const {
   Bytes bytes;
   for (const ParamId param : params) {
     if (!param.is_none()) {
-      bytes += Rounded(
-          Bytes(GatheredElements(graph_.numel(param), ranks_) * ElementBytes(graph_.dtype(param))));
+      bytes += Rounded(GatheredBytes(graph_, param, ranks_));
     }
   }
   return bytes;

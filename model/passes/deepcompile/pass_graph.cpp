@@ -242,14 +242,13 @@ class PassGraphBuilder {
 
   PassNode MakeGather(std::uint32_t placeholder) const {
     const ParamId param = nodes_[placeholder].param;
-    const std::int64_t element_bytes = ElementBytes(graph_.dtype(param));
     PassNode gather;
     gather.kind = PassNodeKind::kGather;
     gather.param = param;
     gather.args = {placeholder};
     gather.time = times_.gathers.empty() ? Duration() : times_.gathers[param.index()];
-    gather.tensor_bytes = Bytes(graph_.numel(param) * element_bytes);
-    gather.allocated_bytes = Bytes(GatheredElements(graph_.numel(param), ranks_) * element_bytes);
+    gather.tensor_bytes = Bytes(graph_.numel(param) * ElementBytes(graph_.dtype(param)));
+    gather.allocated_bytes = GatheredBytes(graph_, param, ranks_);
     gather.name = "allgather_ds_param_primals_" + std::to_string(PrimalOf(param)) + "_" +
                   std::to_string(param.index());
     return gather;

@@ -149,4 +149,13 @@ double GatherPredictor::operator()(std::int64_t bytes) const {
   return low.seconds + (high.seconds - low.seconds) * (at - low.bytes) / (high.bytes - low.bytes);
 }
 
+GatherPredictor PredictorOf(const std::vector<GatherTime>& gather_times) {
+  std::vector<GatherPredictor::Point> points;
+  points.reserve(gather_times.size());
+  for (const auto& [bytes, time] : gather_times) {
+    points.push_back({static_cast<double>(bytes.count()), time.seconds()});
+  }
+  return GatherPredictor(std::move(points));
+}
+
 }  // namespace dcsim

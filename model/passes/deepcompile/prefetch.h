@@ -6,6 +6,7 @@
 
 #include "model/base/units.h"
 #include "model/passes/deepcompile/pass_graph.h"
+#include "model/passes/policy_inputs.h"
 
 namespace dcsim {
 
@@ -52,5 +53,8 @@ class GatherPredictor {
  private:
   std::vector<Point> points_;
 };
+
+/// The predictor that DeepCompile makes of its table.
+GatherPredictor PredictorOf(const std::vector<GatherTime>& gather_times);
 
 }  // namespace dcsim
