@@ -69,7 +69,8 @@ void Call(Communicator& communicator, const Case& what, const Buffers& buffers, 
   const at::Tensor whole = buffers.whole.narrow(0, call * elements, elements);
   const at::Tensor shard = buffers.shard.narrow(0, call * (elements / ranks), elements / ranks);
   if (what.engine == Engine::kCopyEngine) {
-    return GatherFromPeers(buffers.peers, communicator.rank(), 0, elements / ranks, whole);
+    const PeerGather gather{buffers.peers, 0, elements / ranks, whole};
+    return GatherFromPeers({&gather, 1}, communicator.rank());
   }
   switch (what.kind) {
     case CollectiveKind::kAllGather:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numeric>
 #include <vector>
 
 namespace dcsim::exec {
@@ -10,9 +11,10 @@ namespace {
 
 using Samples = std::span<const ContentionSample>;
 
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values.empty() ? 1 : values[values.size() / 2];
+double Mean(const std::vector<double>& values) {
+  return values.empty() ? 1
+                        : std::accumulate(values.begin(), values.end(), 0.0) /
+                              static_cast<double>(values.size());
 }
 
 std::int32_t Permille(double share) {
@@ -50,6 +52,13 @@ double StreamingSpeed(double ns, double fixed, double rate) {
 
 bool BesideCollective(const ContentionSample& sample) {
   return sample.beside_use == DeviceUse::kCollective;
+}
+
+/// At least one op ran from its start to its end beside the collective, so that what it lost is not
+/// a matter of where the collective came.
+bool TellsSpeed(const ContentionSample& sample) {
+  return BesideCollective(sample) && sample.compute_speed > 0 &&
+         sample.beside_time * 2 >= sample.compute_alone * 3;
 }
 
 class Fit {
@@ -91,7 +100,7 @@ class Fit {
       for (const DeviceUse beside :
            {DeviceUse::kSideStreaming, DeviceUse::kCollective, DeviceUse::kCopyEngine}) {
         Rate(use, beside) =
-            Permille(Median(Of(use, beside, [](const auto& s) { return s.compute_speed; })));
+            Permille(Mean(Of(use, beside, [](const auto& s) { return s.compute_speed; })));
       }
     }
   }
@@ -101,7 +110,7 @@ class Fit {
     const double lost = Least(1, most, 1, [&](double x) {
       double cost = 0;
       for (const ContentionSample& s : samples_) {
-        if (BesideCollective(s) && s.tiles > 0 && s.compute_speed > 0) {
+        if (TellsSpeed(s) && s.tiles > 0) {
           cost += SquaredLog(ProductSpeed(s.tiles, x, multiprocessors_), s.compute_speed);
         }
       }
@@ -114,7 +123,7 @@ class Fit {
     const auto cost = [&](double fixed, double rate) {
       double sum = 0;
       for (const ContentionSample& s : samples_) {
-        if (BesideCollective(s) && s.use == DeviceUse::kStreaming && s.compute_speed > 0) {
+        if (TellsSpeed(s) && s.use == DeviceUse::kStreaming) {
           const auto ns = static_cast<double>(s.compute_alone.ns());
           sum += SquaredLog(StreamingSpeed(ns, fixed, rate), s.compute_speed);
         }
@@ -133,7 +142,7 @@ class Fit {
   void FitSideRates() {
     for (const DeviceUse use : {DeviceUse::kMatmul, DeviceUse::kAttention, DeviceUse::kStreaming}) {
       Rate(DeviceUse::kSideStreaming, use) =
-          Permille(Median(Of(use, DeviceUse::kSideStreaming, [](const ContentionSample& s) {
+          Permille(Mean(Of(use, DeviceUse::kSideStreaming, [](const ContentionSample& s) {
             return s.beside_alone.seconds() / s.beside_time.seconds();
           })));
     }
@@ -167,7 +176,7 @@ class Fit {
       Rate(DeviceUse::kCollective, use) = Permille(best_rate(use, start));
     }
     Rate(DeviceUse::kCollective, DeviceUse::kCollective) = Permille(
-        Median(Of(DeviceUse::kCollective, DeviceUse::kCollective, [](const ContentionSample& s) {
+        Mean(Of(DeviceUse::kCollective, DeviceUse::kCollective, [](const ContentionSample& s) {
           return std::min(s.compute_speed, s.beside_alone.seconds() / s.beside_time.seconds());
         })));
   }
@@ -196,7 +205,7 @@ class Fit {
     double beside = 0;
     double count = 0;
     for (const ContentionSample& s : samples_) {
-      if (s.use != DeviceUse::kCollective && s.compute_speed > 0) {
+      if (s.use != DeviceUse::kCollective && TellsSpeed(s)) {
         compute += std::abs(ComputeSpeed(s) / s.compute_speed - 1);
         beside += std::abs(SideTime(s) / static_cast<double>(s.beside_time.ns()) - 1);
         count += 1;

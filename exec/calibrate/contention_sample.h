@@ -8,7 +8,7 @@
 namespace dcsim::exec {
 
 /// How kernels of the compute stream and one piece of work on another stream disturbed each other.
-/// Times are medians over repeats, and over ranks where each rank has its own.
+/// Times are medians over repeats, and over ranks where each rank has its own; the speed is a mean.
 struct ContentionSample {
   std::string compute;  // op and shapes
   DeviceUse use = DeviceUse::kMatmul;

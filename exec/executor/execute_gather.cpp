@@ -20,11 +20,13 @@ void GatherByNccl(ExecutorState& state, const Collective& collective) {
 }
 
 void GatherByCopies(ExecutorState& state, const Collective& collective) {
+  std::vector<PeerGather> gathers;
   for (const CollectiveCall& call : collective.calls) {
     const ParamPlace& place = state.layout.place(call.param);
-    GatherFromPeers(state.peers[place.group], state.rank(), place.weights, place.shard,
-                    state.gathered[call.param.index()]);
+    gathers.push_back(
+        {state.peers[place.group], place.weights, place.shard, state.gathered[call.param.index()]});
   }
+  GatherFromPeers(gathers, state.rank());
 }
 
 }  // namespace

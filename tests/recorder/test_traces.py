@@ -23,7 +23,7 @@ BIG = {
     "qwen3-1.7b": (2, 4096),
     "gpt2-xl": (4, 1024),
 }
-NAMES = ["tiny-llama", *BIG, "qwen3-8b-default-partition"]
+NAMES = ["tiny-llama", *BIG, "qwen3-8b-default-partition", "own-code"]
 
 
 @cache

@@ -66,7 +66,7 @@ std::string PrintContentionYaml(const CalibrationResult& result,
                      result.date + ": " + std::to_string(result.contention.size()) +
                      " pairs of kernels; mean error of the speeds of compute " +
                      Share(fit.compute_error) + ", of the times of what ran beside " +
-                     Share(fit.beside_error) + "\nsamples:   # medians of five repeats\n";
+                     Share(fit.beside_error) + "\nsamples:   # eight repeats\n";
   for (const exec::ContentionSample& sample : result.contention) {
     text += SampleText(sample);
   }

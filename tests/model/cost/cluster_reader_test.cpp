@@ -251,7 +251,9 @@ INSTANTIATE_TEST_SUITE_P(
         Break{"SizesDescend", [](Json& d) { d["collectives"][0]["points"][1][0] = "1 MB"; },
               "c: /collectives/0/points/1: sizes must ascend"},
         Break{"SecondTable", [](Json& d) { d["collectives"][1]["kind"] = "all_gather"; },
-              "c: /collectives/1: a second table of this kind, engine and number of ranks"}),
+              "c: /collectives/1: a second table of this kind, engine, number of ranks and calls"},
+        Break{"NoCalls", [](Json& d) { d["collectives"][0]["calls"] = 0; },
+              "c: /collectives/0/calls: expected a count from 1 to 1000000"}),
     RowName());
 
 class ConfigClusterTest : public testing::TestWithParam<const char*> {};

@@ -106,6 +106,65 @@ TEST(CollectiveTimeTest, FastFirstPointBoundsWhatIsBelow) {
   EXPECT_EQ(CollectiveTime(cluster, kGather, Engine::kNccl, Bytes(500'000), 4).time.ns(), 5'000);
 }
 
+/// The all-gather's table again for groups of 4 calls (twice the times) and of 16 (three times).
+Cluster ClusterWithGroups() {
+  Cluster cluster = TestCluster();
+  const CollectiveTable single = cluster.collectives[0];
+  for (const int calls : {16, 4}) {
+    CollectiveTable table = single;
+    table.calls = calls;
+    for (CollectivePoint& point : table.points) {
+      point.time = point.time * (calls == 4 ? 2 : 3);
+    }
+    cluster.collectives.push_back(table);
+  }
+  return cluster;
+}
+
+struct GroupCase {
+  const char* name;
+  double calls;
+  std::int64_t ns;
+  Source source;
+};
+
+class GroupTimeTest : public testing::TestWithParam<GroupCase> {};
+
+// 3 MB: 40 us in one call, 80 in 4, 120 in 16.
+//   2 calls   log 2 / log 4 = half-way from 1 to 4: 60 us
+//   8 calls   log 2 / log 4 = half-way from 4 to 16: 100 us
+//   64 calls  as the table with the most calls
+TEST_P(GroupTimeTest, LiesBetweenTheTablesOfFewerAndOfMoreCalls) {
+  const GroupCase& row = GetParam();
+  const Estimate estimate =
+      CollectiveTime(ClusterWithGroups(), kGather, Engine::kNccl, Bytes(3'000'000), 4, row.calls);
+  EXPECT_EQ(estimate.time.ns(), row.ns);
+  EXPECT_EQ(estimate.source, row.source);
+}
+
+INSTANTIATE_TEST_SUITE_P(Group,
+                         GroupTimeTest,
+                         testing::Values(GroupCase{"One", 1, 40'000, Source::kMeasured},
+                                         GroupCase{"Two", 2, 60'000, Source::kInterpolated},
+                                         GroupCase{"Four", 4, 80'000, Source::kMeasured},
+                                         GroupCase{"Eight", 8, 100'000, Source::kInterpolated},
+                                         GroupCase{"Many", 64, 120'000, Source::kMeasured}),
+                         RowName());
+
+TEST(CollectiveTimeTest, GroupTakesTheSingleCallsTableWhereThereIsNoOther) {
+  EXPECT_EQ(CollectiveTime(TestCluster(), kGather, Engine::kNccl, Bytes(3'000'000), 4, 8).time.ns(),
+            40'000);
+}
+
+// Sizes 1, 1, 1, 1: 4^2 / 4. Sizes 6, 1, 1: 8^2 / 38. Nothing at all counts as one call.
+TEST(AlikeCallsTest, CountsHowMuchAGroupIsSplit) {
+  const std::vector<Bytes> alike(4, Bytes(1));
+  const std::vector<Bytes> unlike = {Bytes(6), Bytes(1), Bytes(1)};
+  EXPECT_DOUBLE_EQ(AlikeCalls(alike), 4);
+  EXPECT_DOUBLE_EQ(AlikeCalls(unlike), 64.0 / 38);
+  EXPECT_DOUBLE_EQ(AlikeCalls({}), 1);
+}
+
 TEST(SourceNameTest, IsTheResultsKey) {
   EXPECT_EQ(SourceName(Source::kMeasured), "measured");
   EXPECT_EQ(SourceName(Source::kInterpolated), "interpolated");

@@ -1,0 +1,85 @@
+#include "exec/calibrate/contention_fit.h"
+
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace dcsim::exec {
+namespace {
+
+constexpr auto kGather = DeviceUse::kCollective;
+
+ContentionSample Sample(DeviceUse use,
+                        std::int64_t tiles,
+                        std::int64_t alone_us,
+                        double speed,
+                        std::int64_t beside_alone_us,
+                        std::int64_t beside_us) {
+  ContentionSample sample;
+  sample.use = use;
+  sample.tiles = tiles;
+  sample.compute_alone = Duration::FromUs(alone_us);
+  sample.compute_speed = speed;
+  sample.beside_use = kGather;
+  sample.beside_alone = Duration::FromUs(beside_alone_us);
+  sample.beside_time = Duration::FromUs(beside_us);
+  return sample;
+}
+
+std::int32_t Rate(const ContentionFit& fit, DeviceUse work, DeviceUse beside) {
+  return fit.contention.Rate(work, beside);
+}
+
+// On 132 multiprocessors of which s are gone: 128 tiles take 2 waves for 1 whatever s from 5 on;
+// 512 take ceil(512 / (132 - s)) for 4: 5 below s = 30, 6 from 30 to 46; 768 take for 6: 8 from 23
+// to 36. A speed of 4/6 and one of 6/8 leave s = 30 to 36, of which the first is taken.
+TEST(ContentionFitTest, ProductsTellHowManyMultiprocessorsACollectiveTakes) {
+  const std::vector<ContentionSample> samples = {
+      Sample(DeviceUse::kMatmul, 128, 90, 0.5, 300, 300),
+      Sample(DeviceUse::kMatmul, 512, 170, 4.0 / 6, 300, 300),
+      Sample(DeviceUse::kMatmul, 768, 260, 6.0 / 8, 300, 300)};
+  const ContentionFit fit = FitContention(samples, 132);
+  EXPECT_EQ(fit.contention.collective_multiprocessors, 30);
+  EXPECT_NEAR(fit.compute_error, 0, 1e-12);
+}
+
+// A kernel of t us beside a collective takes t + min(t / 2, 2 + 0.2 t): speeds of 4, 20 and 100 us
+// 4 / 6 (the half binds), 20 / 26 and 100 / 122.
+TEST(ContentionFitTest, StreamingKernelsLoseAShareAndAFixedTime) {
+  const std::vector<ContentionSample> samples = {
+      Sample(DeviceUse::kStreaming, 0, 4, 4.0 / 6, 300, 300),
+      Sample(DeviceUse::kStreaming, 0, 20, 20.0 / 26, 300, 300),
+      Sample(DeviceUse::kStreaming, 0, 100, 100.0 / 122, 300, 300)};
+  const ContentionFit fit = FitContention(samples, 132);
+  EXPECT_EQ(Rate(fit, DeviceUse::kStreaming, kGather), 800);
+  EXPECT_EQ(fit.contention.streaming_kernel.ns(), 2'000);
+}
+
+// time = 10 + alone / rate with rate 0.8 beside products and 0.5 beside attention:
+// 40 us -> 60, 400 -> 510; 40 -> 90, 400 -> 810.
+TEST(ContentionFitTest, CollectivesStartLateAndRunSlower) {
+  const std::vector<ContentionSample> samples = {
+      Sample(DeviceUse::kMatmul, 0, 90, 0.5, 40, 60),
+      Sample(DeviceUse::kMatmul, 0, 90, 0.5, 400, 510),
+      Sample(DeviceUse::kAttention, 0, 90, 0.5, 40, 90),
+      Sample(DeviceUse::kAttention, 0, 90, 0.5, 400, 810)};
+  const ContentionFit fit = FitContention(samples, 132);
+  EXPECT_EQ(fit.contention.collective_start.ns(), 10'000);
+  EXPECT_EQ(Rate(fit, kGather, DeviceUse::kMatmul), 800);
+  EXPECT_EQ(Rate(fit, kGather, DeviceUse::kAttention), 500);
+  EXPECT_NEAR(fit.beside_error, 0, 1e-12);
+}
+
+// Copies of a side stream: beside a product 62 us become 93, and the product stands still 60 % of
+// that time.
+TEST(ContentionFitTest, SideStreamsAreMeansOfTheirSamples) {
+  ContentionSample sample = Sample(DeviceUse::kMatmul, 128, 90, 0.4, 62, 93);
+  sample.beside_use = DeviceUse::kSideStreaming;
+  const ContentionFit fit = FitContention({&sample, 1}, 132);
+  EXPECT_EQ(Rate(fit, DeviceUse::kMatmul, DeviceUse::kSideStreaming), 400);
+  EXPECT_EQ(Rate(fit, DeviceUse::kSideStreaming, DeviceUse::kMatmul), 667);
+  EXPECT_EQ(Rate(fit, DeviceUse::kAttention, DeviceUse::kSideStreaming), Contention::kAlone);
+}
+
+}  // namespace
+}  // namespace dcsim::exec
