@@ -1,6 +1,6 @@
 # Finds libtorch, CUDA's runtime and NCCL inside the torch package of a Python environment, and offers
-# them as dcsim_torch. No CUDA toolkit is needed: wheels bring headers and libraries, torch's own all but
-# the headers in crt (nvidia-cuda-crt).
+# them as dcsim_torch. No CUDA toolkit is needed: wheels bring headers and libraries, torch's own
+# requirements all but two folders of headers, which cuda-toolkit[cccl,crt] brings.
 #
 #   DCSIM_EXEC     AUTO builds exec and dc-run when torch is found, ON requires it, OFF leaves them out
 #   DCSIM_PYTHON   the Python whose torch is used
@@ -26,11 +26,13 @@ if(NOT DCSIM_EXEC STREQUAL OFF)
     get_filename_component(site ${torch_root} DIRECTORY)
     set(nvidia ${site}/nvidia)
     find_path(DCSIM_CUDA_CRT crt/host_config.h
-      HINTS ${nvidia}/cu13/include /usr/local/cuda/include DOC "CUDA headers that torch does not bring")
-    if(torch_version MATCHES "^${DCSIM_TORCH_VERSION}([+].*)?$" AND DCSIM_CUDA_CRT)
+      HINTS ${nvidia}/cu13/include /usr/local/cuda/include DOC "CUDA headers of nvidia-cuda-crt")
+    find_path(DCSIM_CUDA_CCCL nv/target
+      HINTS ${nvidia}/cu13/include /usr/local/cuda/include DOC "CUDA headers of nvidia-cuda-cccl")
+    if(torch_version MATCHES "^${DCSIM_TORCH_VERSION}([+].*)?$" AND DCSIM_CUDA_CRT AND DCSIM_CUDA_CCCL)
       set(DCSIM_HAS_EXEC ON)
-    elseif(NOT DCSIM_CUDA_CRT)
-      set(reason "CUDA's header crt/host_config.h is missing: ${DCSIM_PYTHON} -m pip install nvidia-cuda-crt==13.0.88")
+    elseif(NOT DCSIM_CUDA_CRT OR NOT DCSIM_CUDA_CCCL)
+      set(reason "CUDA's headers crt/host_config.h or nv/target are missing: ${DCSIM_PYTHON} -m pip install 'cuda-toolkit[cccl,crt]==13.0.2'")
     else()
       set(reason "${DCSIM_PYTHON} has torch ${torch_version}, needed is ${DCSIM_TORCH_VERSION}")
     endif()
@@ -49,7 +51,8 @@ if(DCSIM_HAS_EXEC)
   message(STATUS "exec uses torch ${torch_version} of ${DCSIM_PYTHON}")
   add_library(dcsim_torch INTERFACE)
   target_include_directories(dcsim_torch SYSTEM INTERFACE
-    ${torch_root}/include ${nvidia}/cu13/include ${nvidia}/nccl/include ${DCSIM_CUDA_CRT})
+    ${torch_root}/include ${nvidia}/cu13/include ${nvidia}/nccl/include ${DCSIM_CUDA_CRT}
+    ${DCSIM_CUDA_CCCL})
   target_link_directories(dcsim_torch INTERFACE
     ${torch_root}/lib ${nvidia}/nccl/lib ${nvidia}/cu13/lib)
   # --no-as-needed: torch_cuda registers its kernels when it is loaded, which nothing refers to.

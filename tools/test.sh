@@ -27,8 +27,9 @@ if [ ! -e "$VENV/ready" ]; then
   say "making $VENV with torch 2.11.0 (4.6 GB from PyPI)"
   rm -rf "$VENV"
   python3 -m venv "$VENV" || fail "python3 -m venv failed"
-  # The headers of crt come with a toolkit otherwise; torch's own requirements leave them out.
-  "$VENV/bin/pip" install --quiet torch==2.11.0 nvidia-cuda-crt==13.0.88 || fail "pip cannot install torch==2.11.0; is there a network?"
+  # Headers that otherwise come with a toolkit, and that torch's own requirements leave out.
+  "$VENV/bin/pip" install --quiet torch==2.11.0 'cuda-toolkit[cccl,crt]==13.0.2' ||
+    fail "pip cannot install torch==2.11.0; is there a network?"
   "$VENV/bin/pip" install --quiet -e "./tools/dcrecord[test]" || fail "pip cannot install the recorder's requirements"
   touch "$VENV/ready"
 fi
