@@ -49,6 +49,11 @@ std::vector<Duration> ShareTimes(const Graph& graph, const std::vector<Duration>
   return times;
 }
 
+MemoryProfile::Shards ShardsOf(const PlanSpec& spec) {
+  return RunsPass(spec, "offload_parameters") ? MemoryProfile::Shards::kOnHost
+                                              : MemoryProfile::Shards::kOnDevice;
+}
+
 /// Runs the passes of ZeRO-3 over all graphs of a step.
 class Zero3Passes {
  public:
@@ -58,7 +63,7 @@ class Zero3Passes {
         ranks_(ranks),
         inputs_(inputs),
         version_(VersionOf(spec.policy)),
-        memory_(graph, inputs, ranks),
+        memory_(graph, inputs, ranks, ShardsOf(spec)),
         moves_(spec, graph, ranks, inputs),
         predictor_(Points(inputs)) {
     times_.ops = ShareTimes(graph, inputs.op_times);

@@ -16,7 +16,10 @@ Bytes Rounded(Bytes bytes) {
 }
 
 /// Shards, gradient shards, float32 master weights and both moments of ZeRO-3; constants, inputs.
-Bytes ResidentBytes(const Graph& graph, const PolicyInputs& inputs, int ranks) {
+Bytes ResidentBytes(const Graph& graph,
+                    const PolicyInputs& inputs,
+                    int ranks,
+                    MemoryProfile::Shards shards) {
   constexpr std::int64_t kStateBytes = 12;
   Bytes total = inputs.outside_allocator;
   ScheduleOptions options;
@@ -24,7 +27,9 @@ Bytes ResidentBytes(const Graph& graph, const PolicyInputs& inputs, int ranks) {
   for (const FlatGroup& group : FlatGroups(graph)) {
     const std::int64_t element_bytes = ElementBytes(group.dtype);
     const std::int64_t partition = PartitionElements(graph, group, ranks, true);
-    total += Rounded(Bytes(WeightElements(graph, group, options, ranks) * element_bytes));
+    if (shards == MemoryProfile::Shards::kOnDevice) {
+      total += Rounded(Bytes(WeightElements(graph, group, options, ranks) * element_bytes));
+    }
     total += Rounded(Bytes(partition * (element_bytes + kStateBytes)));
   }
   for (const ConstantBuffer& buffer : graph.buffers) {
@@ -65,12 +70,15 @@ struct MemoryProfile::Walk {
   std::vector<StorageId> gradient_of;  // by param, of this graph
 };
 
-MemoryProfile::MemoryProfile(const Graph& graph, const PolicyInputs& inputs, int ranks)
+MemoryProfile::MemoryProfile(const Graph& graph,
+                             const PolicyInputs& inputs,
+                             int ranks,
+                             Shards shards)
     : graph_(graph),
       inputs_(inputs),
       ranks_(ranks),
       facts_(AnalyseStep(graph)),
-      resident_(ResidentBytes(graph, inputs, ranks)) {}
+      resident_(ResidentBytes(graph, inputs, ranks, shards)) {}
 
 Bytes MemoryProfile::Before(std::size_t g) const {
   std::set<StorageId> kept;

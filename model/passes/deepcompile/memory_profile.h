@@ -17,8 +17,13 @@ namespace dcsim {
 /// inputs of a graph stay for all of it.
 class MemoryProfile {
  public:
+  enum class Shards : std::uint8_t { kOnDevice, kOnHost };
+
   /// For ZeRO-3 on `ranks` GPUs. Everything passed has to outlive this.
-  MemoryProfile(const Graph& graph, const PolicyInputs& inputs, int ranks);
+  MemoryProfile(const Graph& graph,
+                const PolicyInputs& inputs,
+                int ranks,
+                Shards shards = Shards::kOnDevice);
 
   /// Highest memory while the ops of graph `g` run in recorded order (ProfilingInterpreter), each
   /// with its own parameters gathered; a gather holds its parameter twice.

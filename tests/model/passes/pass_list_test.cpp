@@ -37,6 +37,16 @@ TEST(PassesOfTest, DefaultsFollowPolicyStageAndKeys) {
   EXPECT_EQ(PassesOf(spec), Names({"zero2_compile"}));
 }
 
+// init_z3.py: offload runs in the place of prefetch and selective_gather.
+TEST(PassesOfTest, OffloadReplacesDeepCompilesOtherPasses) {
+  using Names = std::vector<std::string>;
+  PlanSpec spec = TinySpec(3);
+  spec.options.offload_parameters = true;
+  EXPECT_EQ(PassesOf(spec), Names({"gather_at_use", "offload_parameters"}));
+  spec.policy = kDeepCompile;
+  EXPECT_EQ(PassesOf(spec), Names({"zero3_compile", "offload_parameters"}));
+}
+
 // What plain-1's keys ask for is what the passes of these names do.
 TEST(PassesOfTest, KeysAndPassesMakeTheSamePlan) {
   PlanSpec keys = TinySpec(3);
@@ -81,8 +91,8 @@ std::vector<GoodRow> GoodRows() {
       {"FusedThenAhead", kDeepCompile, 3, {"zero3_compile", "fuse_gathers", "gather_ahead"}},
       {"AheadThenFused", "plain-1", 3, {"gather_at_use", "gather_ahead", "fuse_gathers"}},
   };
-  for (const char* pass :
-       {"gather_ahead", "overlap_gathers", "fuse_gathers", "keep_gathered", "offload_optimizer"}) {
+  for (const char* pass : {"gather_ahead", "overlap_gathers", "fuse_gathers", "keep_gathered",
+                           "offload_optimizer", "offload_parameters"}) {
     rows.push_back({std::string("Plain_") + pass, "plain-1", 3, {"gather_at_use", pass}});
     rows.push_back({std::string("DeepCompile_") + pass, kDeepCompile, 3, {"zero3_compile", pass}});
   }
@@ -162,6 +172,24 @@ INSTANTIATE_TEST_SUITE_P(
                {"zero3_compile", "offload_adam_states_sync", "offload_optimizer"},
                "offload_optimizer conflicts with offload_adam_states_sync: both move the optimizer "
                "states"},
+        BadRow{"ShardsWithoutGathers",
+               kDeepCompile,
+               3,
+               {"offload_parameters"},
+               "offload_parameters requires gathers: zero3_compile or gather_at_use has to stand "
+               "before it"},
+        BadRow{"ShardsAndStates",
+               kDeepCompile,
+               3,
+               {"zero3_compile", "offload_adam_states_sync", "offload_parameters"},
+               "offload_parameters conflicts with offload_adam_states_sync: DeepSpeed takes one "
+               "target of offloading a run"},
+        BadRow{"ShardsAndInitialStates",
+               kDeepCompile,
+               3,
+               {"offload_adam_states_for_init", "zero3_compile", "offload_parameters"},
+               "offload_parameters conflicts with offload_adam_states_for_init: DeepSpeed takes "
+               "one target of offloading a run"},
         BadRow{"NotEvicted",
                kDeepCompile,
                3,
