@@ -135,6 +135,7 @@ struct PlanSpec {
   GatherTimes gather_times = GatherTimes::kDeepSpeed;   // deepcompile, ZeRO-3
   EagerGathers eager_gathers;                           // deepspeed-eager, ZeRO-3
   OffloadOptimizer offload_optimizer;                   // pass offload_optimizer
+  bool offload_activation = false;                      // deepcompile, ZeRO-3
   Bytes max_fuse_size = Bytes::MiB(64);                 // pass fuse_gathers: of a group
 
   bool operator==(const PlanSpec&) const = default;

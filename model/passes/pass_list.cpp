@@ -23,14 +23,17 @@ struct PassContract {
 
 constexpr std::string_view kGathers = "gathers";              // some pass gathers parameters
 constexpr std::string_view kInserted = "z3_gather_release";   // DeepSpeed's, as nodes of its graph
+constexpr std::string_view kFloor = "activations_offloaded";  // all that may leave have left
 constexpr std::string_view kEvicted = "opt_states_evicted";   // profiles see no optimizer states
 
 /// DeepSpeed's passes stand in the order in which its schedules have them.
-constexpr std::array<PassContract, 15> kPasses = {{
+constexpr std::array<PassContract, 17> kPasses = {{
     {"offload_adam_states_for_init", PassOwner::kDeepCompile, {}, kEvicted},
     {"zero1_compile", PassOwner::kDeepCompile},
     {"zero2_compile", PassOwner::kDeepCompile},
     {"zero3_compile", PassOwner::kDeepCompile, {}, "z3_gather_release gathers"},
+    {"offload_activation_floor", PassOwner::kDeepCompile, {}, kFloor},
+    {"offload_activation", PassOwner::kDeepCompile, kFloor},
     {"prefetch", PassOwner::kDeepCompile, kInserted},
     {"selective_gather", PassOwner::kDeepCompile, kInserted},
     {"offload_adam_states", PassOwner::kDeepCompile, kEvicted},
@@ -57,7 +60,7 @@ constexpr std::string_view kTarget = "DeepSpeed takes one target of offloading a
 constexpr std::string_view kProfile =
     "what DeepSpeed's profiler sees of one is not modelled beside the other";
 
-constexpr std::array<Conflict, 22> kConflicts = {{
+constexpr std::array<Conflict, 28> kConflicts = {{
     {"prefetch", "gather_ahead", kIssue},
     {"prefetch", "overlap_gathers", kIssue},
     {"gather_ahead", "overlap_gathers", kIssue},
@@ -78,8 +81,14 @@ constexpr std::array<Conflict, 22> kConflicts = {{
     {"offload_parameters", "offload_adam_states_for_init", kTarget},
     {"offload_parameters", "offload_adam_states", kTarget},
     {"offload_parameters", "offload_adam_states_sync", kTarget},
+    {"offload_parameters", "offload_activation_floor", kTarget},
     {"offload_parameters", "prefetch", kProfile},
     {"offload_parameters", "selective_gather", kProfile},
+    {"offload_activation_floor", "offload_adam_states_for_init", kTarget},
+    {"offload_activation_floor", "offload_adam_states", kTarget},
+    {"offload_activation_floor", "offload_adam_states_sync", kTarget},
+    {"offload_activation_floor", "prefetch", kProfile},
+    {"offload_activation_floor", "selective_gather", kProfile},
 }};
 
 std::vector<std::string_view> PassNames() {
@@ -185,12 +194,13 @@ std::string FindIdleKey(const PlanSpec& spec) {
     std::string_view pass;
     bool used;
   };
-  const std::array<Key, 5> keys = {
+  const std::array<Key, 6> keys = {
       {{"gather_ahead", "gather_ahead", spec.gather_ahead != 0},
        {"keep_gathered", "keep_gathered", Keeps(spec)},
        {"max_fuse_size", "fuse_gathers", spec.max_fuse_size != PlanSpec().max_fuse_size},
        {"offload_optimizer", "offload_optimizer", spec.offload_optimizer != OffloadOptimizer()},
-       {"offload_parameters", "offload_parameters", spec.options.offload_parameters}}};
+       {"offload_parameters", "offload_parameters", spec.options.offload_parameters},
+       {"offload_activation", "offload_activation", spec.offload_activation}}};
   for (const auto& [key, pass, used] : keys) {
     if (used && !RunsPass(spec, pass)) {
       return std::string(key) + " is for the pass " + std::string(pass) +
@@ -240,7 +250,8 @@ std::vector<std::string> PassesOf(const PlanSpec& spec) {
       passes.insert(passes.end(), runs ? names.begin() : names.end(), names.end());
     };
     const bool parameters = spec.options.offload_parameters;
-    add(zero3 && !parameters, {"prefetch", "selective_gather"});
+    add(zero3 && spec.offload_activation, {"offload_activation_floor", "offload_activation"});
+    add(zero3 && !parameters && !spec.offload_activation, {"prefetch", "selective_gather"});
     add(zero3 && parameters, {"offload_parameters"});
   } else if (spec.policy == "plain-1") {
     const auto add = [&passes](bool runs, const char* name) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 
+#include "model/passes/deepcompile/activation_moves.h"
 #include "model/passes/deepcompile/gather_scheduler.h"
 #include "model/passes/deepcompile/memory_profile.h"
 #include "model/passes/deepcompile/plan_steps.h"
@@ -77,6 +78,8 @@ class Zero3Passes {
     plan.policy = spec_.policy;
     plan.ranks = ranks_;
     plan.options = spec_.options;
+    std::vector<ScheduledGraph> graphs;
+    std::vector<std::vector<StateMove>> state_moves;
     for (std::size_t g = 0; g < graph_.graphs.size(); ++g) {
       const PassGraph nodes = BuildPassGraph(graph_, g, ranks_, times_);
       const auto steps = ScheduleGraph(g, nodes);
@@ -85,8 +88,13 @@ class Zero3Passes {
         highest_peak_ = std::max(highest_peak_, peak);
       }
       AddCandidates(nodes);
-      plan.graphs.push_back(PlanSteps(graph_, nodes, steps));
-      plan.graphs.back().state_moves = moves_.Plan(g, nodes, steps, peaks);
+      state_moves.push_back(moves_.Plan(g, nodes, steps, peaks));
+      graphs.push_back({nodes, steps});
+    }
+    const auto moves = PlanActivations(spec_, graph_, inputs_, memory_, graphs, version_);
+    for (std::size_t g = 0; g < graphs.size(); ++g) {
+      plan.graphs.push_back(PlanSteps(graph_, graphs[g].nodes, graphs[g].steps, moves[g]));
+      plan.graphs.back().state_moves = std::move(state_moves[g]);
     }
     if (RunsPass(spec_, "selective_gather") && inputs_.complete()) {
       plan.persistent = Keep();

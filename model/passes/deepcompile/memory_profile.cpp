@@ -185,6 +185,18 @@ void MemoryProfile::FinishReduction(Walk& walk, ParamId param) const {
   }
 }
 
+/// What comes back stays until the backward has ended.
+void MemoryProfile::Move(Walk& walk, const ActivationStep& move, const PassGraph& nodes) const {
+  const ValueId value = nodes.nodes[move.node].value;
+  const std::size_t s = graph_.storage_of(value).index();
+  if (move.kind == GraphEventKind::kReloadActivation) {
+    walk.live += Rounded(graph_.value(value).bytes());
+  } else if (move.kind == GraphEventKind::kOffloadActivation && walk.alive[s]) {
+    walk.alive[s] = false;
+    walk.live -= Rounded(graph_.storages[s].bytes);
+  }
+}
+
 Bytes MemoryProfile::OwnParams(OpId id) const {
   std::set<ParamId> params;
   for (const ValueId input : graph_.op(id).inputs) {
@@ -251,7 +263,8 @@ Bytes MemoryProfile::RunNode(Walk& walk, GatheredParams& gathered, const PassNod
 
 std::vector<Bytes> MemoryProfile::Peaks(std::size_t g,
                                         const PassGraph& nodes,
-                                        const std::vector<PassStep>& steps) const {
+                                        const std::vector<PassStep>& steps,
+                                        const AwayActivations& away) const {
   std::vector<OpId> order;
   for (const PassStep& step : steps) {
     if (step.gathers.empty() && nodes.nodes[step.node].kind == PassNodeKind::kOp) {
@@ -260,8 +273,15 @@ std::vector<Bytes> MemoryProfile::Peaks(std::size_t g,
   }
   Walk walk = StartWalk(g, order);
   GatheredParams gathered(graph_.params.size());
+  for (const ValueId value : away.before) {
+    walk.live -= Rounded(graph_.storage(graph_.storage_of(value)).bytes);
+  }
+  auto move = away.moves.begin();
   std::vector<Bytes> peaks;
   for (const PassStep& step : steps) {
+    for (; move != away.moves.end() && move->before == peaks.size(); ++move) {
+      Move(walk, *move, nodes);
+    }
     Bytes peak = walk.live;
     for (const std::uint32_t each : step.gathers) {
       peak = RunNode(walk, gathered, nodes.nodes[each]);

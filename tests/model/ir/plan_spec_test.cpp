@@ -41,6 +41,7 @@ PlanSpec UnusualSpec() {
   spec.eager_gathers = {1, 2, 3, 4};
   spec.options.offload_period = OffloadPeriod::kMicroStep;
   spec.options.offload_parameters = true;
+  spec.offload_activation = true;
   spec.max_fuse_size = Bytes(5);
   spec.offload_optimizer.bytes = Bytes(6);
   return spec;
@@ -100,7 +101,7 @@ TEST(PlanSpecTest, PrintHasEveryKeyInTheDocumentedOrder) {
       R"("passes":["zero3_compile","prefetch"],"gather_times":"as_measured",)"
       R"("prefetch_bucket":"1 elements","persistence_threshold":"2 elements",)"
       R"("max_live":"3 elements","max_reuse_distance":"4 elements","max_fuse_size":"5 B",)"
-      R"("offload_optimizer":"6 B"})");
+      R"("offload_optimizer":"6 B","offload_activation":true})");
 }
 
 // What DeepSpeed does where nothing else is asked for.

@@ -45,6 +45,19 @@ TEST(PassesOfTest, OffloadReplacesDeepCompilesOtherPasses) {
   EXPECT_EQ(PassesOf(spec), Names({"gather_at_use", "offload_parameters"}));
   spec.policy = kDeepCompile;
   EXPECT_EQ(PassesOf(spec), Names({"zero3_compile", "offload_parameters"}));
+  spec.options.offload_parameters = false;
+  spec.offload_activation = true;
+  EXPECT_EQ(PassesOf(spec),
+            Names({"zero3_compile", "offload_activation_floor", "offload_activation"}));
+  spec.options.offload_parameters = true;
+  EXPECT_EQ(FindPassFault(spec),
+            "passes: offload_parameters conflicts with offload_activation_floor: DeepSpeed takes "
+            "one target of offloading a run");
+  spec = TinySpec(3);
+  spec.offload_activation = true;
+  EXPECT_EQ(FindPassFault(spec),
+            "offload_activation is for the pass offload_activation, which does not run; passes "
+            "names those that do");
 }
 
 // What plain-1's keys ask for is what the passes of these names do.
@@ -87,6 +100,7 @@ std::vector<GoodRow> GoodRows() {
        kDeepCompile,
        3,
        {"offload_adam_states_for_init", "zero3_compile", "prefetch", "offload_adam_states"}},
+      {"ActivationsAll", kDeepCompile, 3, {"zero3_compile", "offload_activation_floor"}},
       {"AdamStatesSync", kDeepCompile, 3, {"zero3_compile", "offload_adam_states_sync"}},
       {"FusedThenAhead", kDeepCompile, 3, {"zero3_compile", "fuse_gathers", "gather_ahead"}},
       {"AheadThenFused", "plain-1", 3, {"gather_at_use", "gather_ahead", "fuse_gathers"}},
@@ -172,6 +186,18 @@ INSTANTIATE_TEST_SUITE_P(
                {"zero3_compile", "offload_adam_states_sync", "offload_optimizer"},
                "offload_optimizer conflicts with offload_adam_states_sync: both move the optimizer "
                "states"},
+        BadRow{"PlannerWithoutFloor",
+               kDeepCompile,
+               3,
+               {"zero3_compile", "offload_activation"},
+               "offload_activation requires activations_offloaded: offload_activation_floor has to "
+               "stand before it"},
+        BadRow{"FloorAndPrefetch",
+               kDeepCompile,
+               3,
+               {"zero3_compile", "offload_activation_floor", "prefetch"},
+               "prefetch conflicts with offload_activation_floor: what DeepSpeed's profiler sees "
+               "of one is not modelled beside the other"},
         BadRow{"ShardsWithoutGathers",
                kDeepCompile,
                3,
