@@ -53,15 +53,22 @@ at::Tensor Uninitialised(const ExecutorState& state, DType dtype, std::int64_t e
   return at::empty({elements}, state.options(dtype));
 }
 
+at::Tensor PinnedShards(const ExecutorState& state, DType dtype, std::int64_t elements) {
+  return at::empty({elements}, at::TensorOptions()
+                                   .dtype(ExecutorState::ToScalar(dtype))
+                                   .pinned_memory(state.streams.on_gpu()));
+}
+
 /// In the order in which the schedule declares them, without a temporary in between: the
 /// allocator's segments then are those that the simulator replays.
 FlatTensors AllocateFlat(const ExecutorState& state, std::size_t g) {
   const FlatGroup& group = state.layout.groups()[g];
   const std::int64_t partition = state.layout.partition(g);
   FlatTensors flat;
-  flat.weights = Uninitialised(
-      state, group.dtype,
-      WeightElements(state.graph(), group, state.schedule().options(), state.ranks()));
+  const std::int64_t weights =
+      WeightElements(state.graph(), group, state.schedule().options(), state.ranks());
+  flat.weights = state.offloads_params() ? PinnedShards(state, group.dtype, weights)
+                                         : Uninitialised(state, group.dtype, weights);
   if (partition == 0) {
     return flat;
   }

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <ATen/ops/empty.h>
 
 #include "exec/communicator/peer_gather.h"
@@ -7,14 +9,25 @@ namespace dcsim::exec {
 
 namespace {
 
-void GatherByNccl(ExecutorState& state, const Collective& collective) {
+/// This rank's shard: of the flat weights, or brought from the host for this gather.
+at::Tensor ShardOf(const ExecutorState& state, TaskId id, ParamId param) {
+  if (!state.offloads_params()) {
+    const ParamPlace& place = state.layout.place(param);
+    return state.flat[place.group].weights.narrow(0, place.weights, place.shard);
+  }
+  const auto uses = state.schedule().uses(id);
+  const auto shard = std::find_if(uses.begin(), uses.end(), [&](const BufferUse& use) {
+    const Buffer& buffer = state.schedule().buffer(use.buffer);
+    return buffer.buffer_class == BufferClass::kParameter && buffer.subject == param.index();
+  });
+  return state.buffers[shard->buffer.index()];
+}
+
+void GatherByNccl(ExecutorState& state, TaskId id, const Collective& collective) {
   Communicator& communicator = state.communicator(collective);
   communicator.StartGroup();
   for (const CollectiveCall& call : collective.calls) {
-    const ParamPlace& place = state.layout.place(call.param);
-    const at::Tensor& weights = state.flat[place.group].weights;
-    communicator.AllGather(weights.narrow(0, place.weights, place.shard),
-                           state.gathered[call.param.index()]);
+    communicator.AllGather(ShardOf(state, id, call.param), state.gathered[call.param.index()]);
   }
   communicator.EndGroup();
 }
@@ -42,7 +55,7 @@ void ExecuteGather(ExecutorState& state, TaskId id) {
   if (collective.engine == Engine::kCopyEngine) {
     GatherByCopies(state, collective);
   } else {
-    GatherByNccl(state, collective);
+    GatherByNccl(state, id, collective);
   }
   for (const CollectiveCall& call : collective.calls) {
     const Param& param = state.graph().param(call.param);

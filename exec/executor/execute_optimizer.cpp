@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include <ATen/ops/_fused_adamw.h>
@@ -12,6 +13,13 @@ namespace {
 
 FlatTensors& FlatOf(ExecutorState& state, TaskId id) {
   return state.flat[state.work(id).subject];
+}
+
+/// The one buffer that a task writes.
+BufferId WrittenBuffer(const ExecutorState& state, TaskId id) {
+  const auto uses = state.schedule().uses(id);
+  return std::find_if(uses.begin(), uses.end(), [](const BufferUse& use) { return use.writes; })
+      ->buffer;
 }
 
 /// AdamW in separate passes, as torch.optim.AdamW does without fused kernels. The multi-tensor
@@ -89,6 +97,13 @@ void ExecuteStoreParams(ExecutorState& state, TaskId id) {
   FlatTensors& flat = FlatOf(state, id);
   const std::size_t group = state.work(id).subject;
   const std::int64_t partition = state.layout.partition(group);
+  if (state.offloads_params()) {
+    const BufferId updated = WrittenBuffer(state, id);
+    state.buffers[updated.index()] =
+        flat.master.to(flat.weights.scalar_type(), /*non_blocking=*/false, /*copy=*/true);
+    flat.gradient.reset();
+    return;
+  }
   flat.gradient.reset();
   if (state.layout.stage() == 3) {
     flat.weights.narrow(0, 0, partition).copy_(flat.master);

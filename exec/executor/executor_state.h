@@ -75,6 +75,7 @@ struct StepExecutor::State {
     return at::TensorOptions().dtype(ToScalar(dtype)).device(setup.device);
   }
   bool reads_peers() const { return schedule().options().gather_engine == Engine::kCopyEngine; }
+  bool offloads_params() const { return schedule().options().offload_parameters; }
   static c10::ScalarType ToScalar(DType dtype);
   const Work& work(TaskId id) const { return schedule().work(schedule().task(id).work); }
   const Collective& collective(std::uint32_t subject) const {

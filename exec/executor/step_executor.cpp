@@ -77,7 +77,7 @@ void ExecuteOnHost(ExecutorState& state, TaskId id) {
 /// Gives a buffer's memory back by dropping the tensors in it.
 void FreeBuffer(ExecutorState& state, BufferId id) {
   const Buffer& buffer = state.schedule().buffer(id);
-  if (buffer.buffer_class == BufferClass::kGradient && state.buffers[id.index()].defined()) {
+  if (buffer.recorded_streams != 0 && state.buffers[id.index()].defined()) {
     RecordStreams(state, buffer, state.buffers[id.index()]);
   }
   state.buffers[id.index()].reset();

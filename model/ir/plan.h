@@ -86,6 +86,7 @@ struct ScheduleOptions {
   OptimizerKernels optimizer = OptimizerKernels::kFused;
   AllocatorMode allocator = AllocatorMode::kDefault;
   OffloadPeriod offload_period = OffloadPeriod::kStep;
+  bool offload_parameters = false;  // ZeRO-3: shards live in pinned host memory
 
   bool operator==(const ScheduleOptions&) const = default;
 };
@@ -134,6 +135,7 @@ struct PlanSpec {
   GatherTimes gather_times = GatherTimes::kDeepSpeed;   // deepcompile, ZeRO-3
   EagerGathers eager_gathers;                           // deepspeed-eager, ZeRO-3
   OffloadOptimizer offload_optimizer;                   // pass offload_optimizer
+  bool offload_activation = false;                      // deepcompile, ZeRO-3
   Bytes max_fuse_size = Bytes::MiB(64);                 // pass fuse_gathers: of a group
 
   bool operator==(const PlanSpec&) const = default;
@@ -148,12 +150,16 @@ struct GatherGroup {
   bool operator==(const GatherGroup&) const = default;
 };
 
-/// What the host may do for parameters between two ops of a graph.
+/// What the host may do for parameters or activations between two ops of a graph.
 enum class GraphEventKind : std::uint8_t {
-  kGather,   // issue their gathers, as one launch
-  kWait,     // the compute stream waits for their gathers
-  kRelease,  // their memory goes back
-  kReduce,   // their gradients go into the reduce bucket
+  kGather,             // issue their gathers, as one launch
+  kWait,               // the compute stream waits for their gathers
+  kRelease,            // their memory goes back
+  kReduce,             // their gradients go into the reduce bucket
+  kReloadShard,        // offloaded shards come to the GPU, where their gather has not fetched them
+  kOffloadActivation,  // a copy on the host replaces them; compute waits for it
+  kReloadActivation,   // copy them back
+  kWaitActivation,     // the compute stream waits for that copy
 };
 
 /// Something that happens right before op `position` of a graph's order.
@@ -161,6 +167,7 @@ struct GraphEvent {
   GraphEventKind kind = GraphEventKind::kGather;
   std::size_t position = 0;  // 0 … op count of the graph
   std::vector<ParamId> params;
+  std::vector<ValueId> values = {};  // activations, instead of parameters
 
   bool operator==(const GraphEvent&) const = default;
 };
@@ -204,8 +211,9 @@ struct GraphPlan {
   std::vector<GatherGroup> gathers;  // ZeRO-3, by position; one entry a parameter in use. Waits
                                      // come at the first use, releases after the last, reductions
                                      // with the gradient
-  std::vector<GraphEvent> events = {};  // ZeRO-3, instead of gathers: all four where they stand, in
-                                        // host order; each gather, wait, release and gradient once
+  std::vector<GraphEvent> events = {};  // ZeRO-3, instead of gathers: all of them where they stand,
+                                        // in host order; each gather, wait, release and gradient
+                                        // once
   std::vector<StateMove> state_moves = {};  // by position
 
   bool operator==(const GraphPlan&) const = default;

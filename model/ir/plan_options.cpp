@@ -94,6 +94,7 @@ void ReadScheduleOptions(ObjectReader& object, ScheduleOptions& options) {
   object.OptionalChoice("optimizer", kOptimizerNames, options.optimizer);
   object.OptionalChoice("allocator", kAllocatorNames, options.allocator);
   object.OptionalChoice("offload_period", kPeriodNames, options.offload_period);
+  object.Optional("offload_parameters", ReadBool, options.offload_parameters);
 }
 
 void PrintScheduleOptions(const ScheduleOptions& options, Json& document) {
@@ -119,6 +120,7 @@ void PrintScheduleOptions(const ScheduleOptions& options, Json& document) {
   document["optimizer"] = NameOf(kOptimizerNames, options.optimizer);
   document["allocator"] = NameOf(kAllocatorNames, options.allocator);
   document["offload_period"] = NameOf(kPeriodNames, options.offload_period);
+  document["offload_parameters"] = options.offload_parameters;
 }
 
 }  // namespace dcsim

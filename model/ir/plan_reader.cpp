@@ -96,7 +96,37 @@ GatherGroup ReadGather(PlanReader& reader, const Json& value, const Path& path) 
   return group;
 }
 
-constexpr std::array<std::string_view, 4> kEventNames = {"gather", "wait", "release", "reduce"};
+constexpr std::array<std::string_view, 8> kEventNames = {"gather",
+                                                         "wait",
+                                                         "release",
+                                                         "reduce",
+                                                         "reload_shard",
+                                                         "offload_activation",
+                                                         "reload_activation",
+                                                         "wait_activation"};
+
+bool MovesActivations(GraphEventKind kind) {
+  return kind >= GraphEventKind::kOffloadActivation;
+}
+
+/// Activations are places in the graph's list of values, whose names need not differ.
+std::vector<ValueId> ReadValues(PlanReader& reader, const Json& list, const Path& path) {
+  std::vector<ValueId> values;
+  if (!list.is_array()) {
+    reader.faults.Add(path, "expected a list of places in the graph's values");
+    return values;
+  }
+  const auto count = static_cast<std::int64_t>(reader.graph.values.size());
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const auto place = ReadInteger(list[i], Path(path, i), reader.faults);
+    if (place && (*place < 0 || *place >= count)) {
+      reader.faults.Add(Path(path, i), "expected a place below " + std::to_string(count));
+    } else if (place) {
+      values.emplace_back(static_cast<std::size_t>(*place));
+    }
+  }
+  return values;
+}
 
 GraphEvent ReadEvent(PlanReader& reader, const Json& value, const Path& path) {
   ObjectReader object(value, path, reader.faults);
@@ -109,7 +139,11 @@ GraphEvent ReadEvent(PlanReader& reader, const Json& value, const Path& path) {
   if (object.Require("kind") != nullptr) {
     object.OptionalChoice("kind", kEventNames, event.kind);
   }
-  if (const Json* params = object.Require("params")) {
+  if (MovesActivations(event.kind)) {
+    if (const Json* values = object.Require("values")) {
+      event.values = ReadValues(reader, *values, object.At("values"));
+    }
+  } else if (const Json* params = object.Require("params")) {
     event.params = ReadParams(reader, *params, object.At("params"));
   }
   object.RejectUnknown();
@@ -217,6 +251,14 @@ Json ParamNames(const std::vector<ParamId>& ids, const Graph& graph) {
   return names;
 }
 
+Json Places(const std::vector<ValueId>& values) {
+  Json places = Json::array();
+  for (const ValueId value : values) {
+    places.push_back(value.index());
+  }
+  return places;
+}
+
 Json PrintGraphPlan(const GraphPlan& decisions, const Subgraph& subgraph, const Graph& graph) {
   Json order = "recorded";
   if (decisions.order != RecordedOrder(subgraph)) {
@@ -231,9 +273,14 @@ Json PrintGraphPlan(const GraphPlan& decisions, const Subgraph& subgraph, const 
   }
   Json printed = {{"order", order}, {"gathers", gathers}};
   for (const GraphEvent& event : decisions.events) {
-    printed["events"].push_back({{"position", event.position},
-                                 {"kind", kEventNames[static_cast<std::size_t>(event.kind)]},
-                                 {"params", ParamNames(event.params, graph)}});
+    Json row = {{"position", event.position},
+                {"kind", kEventNames[static_cast<std::size_t>(event.kind)]}};
+    if (MovesActivations(event.kind)) {
+      row["values"] = Places(event.values);
+    } else {
+      row["params"] = ParamNames(event.params, graph);
+    }
+    printed["events"].push_back(std::move(row));
   }
   for (const StateMove& move : decisions.state_moves) {
     Json states = Json::array();

@@ -139,6 +139,7 @@ PlanSpec ReadPlanSpec(const Json& document, const Locator& locate) {
   object.OptionalChoice("gather_times", kGatherTimesNames, spec.gather_times);
   ReadEagerGathers(object, spec.eager_gathers);
   ReadOffloadOptimizer(object, spec.offload_optimizer);
+  object.Optional("offload_activation", ReadBool, spec.offload_activation);
   if (object.Optional("max_fuse_size", ReadBytes, spec.max_fuse_size) &&
       spec.max_fuse_size == Bytes(0)) {
     faults.Add(object.At("max_fuse_size"), "expected more than 0 bytes");
@@ -158,6 +159,7 @@ Json PrintPlanSpec(const PlanSpec& spec) {
   PrintEagerGathers(spec.eager_gathers, document);
   document["max_fuse_size"] = std::to_string(spec.max_fuse_size.count()) + " B";
   document["offload_optimizer"] = PrintOffloadOptimizer(spec.offload_optimizer);
+  document["offload_activation"] = spec.offload_activation;
   return document;
 }
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <bit>
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "model/base/error.h"
@@ -39,8 +40,8 @@ constexpr std::array<std::string_view, 28> kTaskKindNames = {"compute",
                                                              "offload",
                                                              "reload"};
 
-constexpr std::array<std::string_view, kStreamCount> kStreamNames = {"compute", "gather", "reduce",
-                                                                     "copy", "offload"};
+constexpr std::array<std::string_view, kStreamCount> kStreamNames = {
+    "compute", "gather", "reduce", "copy", "offload", "reload"};
 constexpr std::array<std::string_view, 3> kCollectiveNames = {"all_gather", "reduce_scatter",
                                                               "all_reduce"};
 
@@ -128,14 +129,22 @@ const Collective* Schedule::FindCollective(TaskId id) const {
 }
 
 Bytes Schedule::host_pinned() const {
-  std::int64_t total = 0;
+  const auto allocated = [](std::int64_t bytes) {
+    return Bytes(static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(bytes))));
+  };
+  Bytes total;
+  std::map<std::uint8_t, std::int64_t> tensors;  // by pool: of buffers in one tensor
   for (const Buffer& buffer : buffers_) {
-    if (buffer.on_host()) {
-      total += static_cast<std::int64_t>(
-          std::bit_ceil(static_cast<std::uint64_t>(buffer.bytes.count())));
+    if (buffer.on_host() && buffer.pool != 0) {
+      tensors[buffer.pool] += buffer.bytes.count();
+    } else if (buffer.on_host()) {
+      total += allocated(buffer.bytes.count());
     }
   }
-  return Bytes(total);
+  for (const auto& [pool, bytes] : tensors) {
+    total += allocated(bytes);
+  }
+  return total;
 }
 
 double Schedule::bytes_per_task() const {

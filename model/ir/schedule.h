@@ -43,7 +43,7 @@ enum class TaskKind : std::uint8_t {
   kBarrier,          // no rank goes on before all have come: guards memory that peers read
   kFlatten,          // eager buckets: gradients into one flat tensor, ZeRO-3 rank by rank
   kUnflatten,        // eager buckets: reduced values back into the gradients
-  kOffload,          // an optimizer state to pinned host memory
+  kOffload,          // a state, shard or activation to pinned host memory
   kReload,           // and back
 };
 
@@ -51,13 +51,13 @@ std::span<const std::string_view> TaskKindNames();
 std::string_view TaskKindName(TaskKind kind);
 
 /// Streams of DeepCompile, as indices into a schedule's stream table. kCopy fills reduce buckets,
-/// kOffload copies from and to the host.
-enum class StreamRole : std::uint8_t { kCompute, kGather, kReduce, kCopy, kOffload };
+/// kOffload copies to the host and optimizer states from it, kReload other tensors from it.
+enum class StreamRole : std::uint8_t { kCompute, kGather, kReduce, kCopy, kOffload, kReload };
 std::string_view StreamRoleName(StreamRole role);
 constexpr StreamId StreamOf(StreamRole role) {
   return StreamId(static_cast<std::size_t>(role));
 }
-inline constexpr std::size_t kStreamCount = 5;
+inline constexpr std::size_t kStreamCount = 6;
 constexpr std::uint8_t StreamBit(StreamRole role) {
   return static_cast<std::uint8_t>(1U << static_cast<unsigned>(role));
 }
@@ -123,7 +123,8 @@ struct Work {
   std::uint16_t launches = 0;                    // kMemory: kernels
   std::uint16_t events = 0;   // event records and stream waits that the host makes
   std::uint32_t subject = 0;  // kOp: OpId; kCollective, and kMemory over a bucket: CollectiveId;
-                              // kMemory on one gradient: ParamId; kOffload, kReload: StateIndex
+                              // kMemory on one gradient: ParamId; kOffload, kReload: as the
+                              // buffer on the device
   Bytes moved;                // kMemory: bytes read plus bytes written
   std::int64_t offset = 0;    // kReduceGradCopy: elements from the start of the bucket
 
@@ -167,7 +168,8 @@ struct Buffer {
   std::uint32_t subject =
       0;                  // StorageId of activations, gradients; ParamId of gathered parameters;
                           // StateIndex of master weights and optimizer states that move
-  std::uint8_t pool = 0;  // stream whose allocator pool it comes from
+  std::uint8_t pool = 0;  // stream whose allocator pool it comes from; on the host: 0, or a number
+                          // of the tensor in which offloaded shards lie together
   BufferClass buffer_class = BufferClass::kActivation;
   bool resident = false;  // allocated before the first step; freed only while it is offloaded
   bool carried = false;   // freed in the next step (an output that the caller holds)
@@ -175,6 +177,8 @@ struct Buffer {
       0;  // StreamBit of those that record_stream names when it is freed
 
   bool on_host() const { return buffer_class == BufferClass::kPinnedHost; }
+  /// Whether it holds something before the first step. On the host only parameters do.
+  bool starts_filled() const { return resident && (!on_host() || pool != 0); }
 };
 
 /// A buffer that a task reads or writes.
@@ -230,7 +234,7 @@ class Schedule {
   const ScheduleOptions& options() const { return options_; }
 
   /// Pinned host memory that one rank takes: PyTorch's pinned allocator rounds each buffer up to a
-  /// power of two (ATen/core/CachingHostAllocator.h).
+  /// power of two (ATen/core/CachingHostAllocator.h), those in one tensor together.
   Bytes host_pinned() const;
 
   /// Bytes that the schedule itself holds, per task, for the benchmark of its size.

@@ -17,6 +17,26 @@ std::string CollectiveLabel(const Collective& collective, const Graph& graph) {
   return calls.front().param.is_none() ? "" : graph.param(calls.front().param).name;
 }
 
+/// What a copy between host and device moves, by its buffer on the device.
+std::string MovedLabel(const Schedule& schedule, const Graph& graph, TaskId id) {
+  const std::uint32_t subject = schedule.work(schedule.task(id).work).subject;
+  for (const BufferUse& use : schedule.uses(id)) {
+    switch (schedule.buffer(use.buffer).buffer_class) {
+      case BufferClass::kPinnedHost:
+        continue;
+      case BufferClass::kParameter:
+        return "shard of " + graph.param(ParamId(subject)).name;
+      case BufferClass::kTemporary:
+        return "updated shards";
+      case BufferClass::kActivation:
+        return "activation";
+      default:
+        return std::string(OptimizerTensorNames()[subject % kOptimizerTensors]);
+    }
+  }
+  return "";
+}
+
 /// The parameter or tensors that a task without an op is about, or "".
 std::string SubjectLabel(const Schedule& schedule, const Graph& graph, TaskId id) {
   const Work& work = schedule.work(schedule.task(id).work);
@@ -35,7 +55,7 @@ std::string SubjectLabel(const Schedule& schedule, const Graph& graph, TaskId id
       return CollectiveLabel(schedule.collective(CollectiveId(work.subject)), graph);
     case TaskKind::kOffload:
     case TaskKind::kReload:
-      return std::string(OptimizerTensorNames()[work.subject % kOptimizerTensors]);
+      return MovedLabel(schedule, graph, id);
     case TaskKind::kRelease:
       return graph.param(ParamId(schedule.buffer(schedule.memory(id).front().buffer).subject)).name;
     case TaskKind::kWait: {

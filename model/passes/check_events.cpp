@@ -32,6 +32,9 @@ std::vector<Places> CollectPlaces(const Graph& graph,
     }
     before = std::max(before, event.position);
     for (const ParamId id : event.params) {
+      if (event.kind == GraphEventKind::kReloadShard) {
+        continue;
+      }
       auto& place = places[id.index()][IndexOf(event.kind)];
       if (place) {
         faults.push_back("a second " + std::string(kNames[IndexOf(event.kind)]) +
@@ -123,6 +126,23 @@ std::vector<bool> FindUsedLater(const Graph& graph, std::size_t g) {
   return used;
 }
 
+/// A shard comes to the GPU for a gather of the same graph.
+void CheckShardReloads(const Graph& graph,
+                       const GraphPlan& decisions,
+                       const std::vector<Places>& places,
+                       std::vector<std::string>& faults) {
+  for (const GraphEvent& event : decisions.events) {
+    for (const ParamId id : event.params) {
+      const bool reloads = event.kind == GraphEventKind::kReloadShard;
+      const auto& gather = places[id.index()][IndexOf(GraphEventKind::kGather)];
+      if (reloads && (!gather || *gather < event.position)) {
+        faults.push_back("reload of the shard of " + graph.param(id).name +
+                         ", which no gather behind it uses");
+      }
+    }
+  }
+}
+
 }  // namespace
 
 const GraphOutput* FindGradient(const Subgraph& subgraph, ParamId param) {
@@ -156,6 +176,7 @@ void CheckEvents(const Graph& graph,
         places[i][IndexOf(GraphEventKind::kReduce)], faults);
   }
   CheckSequence(graph, decisions, faults);
+  CheckShardReloads(graph, decisions, places, faults);
 }
 
 }  // namespace dcsim

@@ -26,11 +26,16 @@ void AddEvent(LowerState& state, const GraphEvent& event, const Subgraph& subgra
   if (event.kind == GraphEventKind::kGather) {
     return AddGather(state, {event.position, event.params});
   }
+  if (event.kind >= GraphEventKind::kOffloadActivation) {
+    return AddActivationEvent(state, event);
+  }
   for (const ParamId param : event.params) {
     if (event.kind == GraphEventKind::kWait) {
       AddWaitForGather(state, param);
     } else if (event.kind == GraphEventKind::kRelease) {
       AddRelease(state, param);
+    } else if (event.kind == GraphEventKind::kReloadShard) {
+      AddReloadShard(state, param);
     } else {
       AddReduceGradient(state, *FindGradient(subgraph, param));
     }
@@ -170,6 +175,7 @@ void AddEndOfGraph(LowerState& state, std::size_t g) {
   }
   const bool ends_reduction = behind ? last && state.boundary() : g == LastReducing(state.graph);
   AddEndBackward(state, ends_reduction && !KeepsBuckets(state.plan, state.graph));
+  AddFreeActivations(state);
 }
 
 void AddMicroStep(LowerState& state, const std::vector<GraphMoments>& events) {
@@ -263,11 +269,13 @@ LowerState::LowerState(const Plan& the_plan,
       is_valid(graph.params.size()),
       gather_task(graph.params.size()),
       offloaded(groups.size() * kOptimizerTensors),
+      shards(graph.params.size()),
       buffer_of(graph.storages.size()),
       holds(graph.storages.size()),
       is_used(graph.storages.size()),
       is_held(graph.storages.size()),
       carried(graph.storages.size()),
+      activations(graph.storages.size()),
       accumulated(graph.params.size()) {
   for (std::size_t g = 0; g < groups.size(); ++g) {
     for (const ParamId id : groups[g].params) {

@@ -25,7 +25,13 @@ void AddCall(LowerState& state, ParamId param, Collective& collective, TaskDraft
     buffer = AddGatheredBuffer(state, param, elements);
     draft.Allocate(buffer);
   }
-  draft.Read(state.flat_of(param).weights);
+  AddReloadShard(state, param);
+  if (const OffloadedShard& shard = state.shards[param.index()]; !shard.device.is_none()) {
+    draft.waits.push_back(shard.reload);
+    draft.Read(shard.device);
+  } else {
+    draft.Read(state.flat_of(param).weights);
+  }
   draft.Write(buffer);
   state.is_valid[param.index()] = true;
 }
@@ -42,7 +48,7 @@ void AddGatherOf(LowerState& state, DType dtype, const std::vector<ParamId>& par
     AddCall(state, param, collective, draft);
   }
   // The gather stream waits for the compute stream's position, and records an event a parameter.
-  draft.work.events = static_cast<std::uint16_t>(3 * params.size());
+  draft.work.events = static_cast<std::uint16_t>(3 * params.size() + draft.waits.size());
   if (const TaskId last = state.builder.last(StreamRole::kCompute); !last.is_none()) {
     draft.waits.push_back(last);
   }
@@ -85,6 +91,7 @@ void AddWaitForGather(LowerState& state, ParamId param) {
 }
 
 void AddRelease(LowerState& state, ParamId param) {
+  AddOffloadShard(state, param);
   if (state.is_persistent[param.index()]) {
     return;
   }

@@ -23,6 +23,9 @@ BufferId AddStorageBuffer(LowerState& state, StorageId storage) {
       state.plan.options.stage == 3) {
     buffer.recorded_streams = StreamBit(StreamRole::kReduce);  // which copies from it
   }
+  if (!state.activations[s].host.is_none()) {
+    buffer.recorded_streams = StreamBit(StreamRole::kOffload);
+  }
   const BufferId id = state.builder.AddBuffer(buffer);
   state.buffer_of[s] = id;
   if (state.is_held[s]) {
@@ -138,7 +141,8 @@ void AddOp(LowerState& state, OpId id, const std::vector<StorageId>& dying) {
   for (const StorageId storage : dying) {
     StorageHold& hold = state.holds[storage.index()];
     hold.ops_done = true;
-    if (hold.reductions == 0) {
+    const bool reloaded = !state.activations[storage.index()].device.is_none();
+    if (hold.reductions == 0 && !reloaded) {
       FreeStorage(state, storage, draft);
     }
   }

@@ -143,13 +143,21 @@ void AddAdam(LowerState& state, std::size_t g, BufferId gradient) {
 
 void AddStoreParams(LowerState& state, std::size_t g, BufferId gradient) {
   const FlatBuffers& flat = state.flat[g];
+  const bool offloads = state.plan.options.offload_parameters;
+  const BufferId weights = offloads ? AddUpdatedBuffer(state, g) : flat.weights;
   const std::int64_t element_bytes = ElementBytes(state.groups[g].dtype);
   TaskDraft draft = ComputeDraft(state, TaskKind::kStoreParams, MemoryPattern::kNarrow,
                                  Bytes(flat.partition * (element_bytes + kMasterBytes)), g);
+  if (offloads) {
+    draft.Allocate(weights);
+  }
   draft.Read(flat.master);
-  draft.Write(flat.weights);
+  draft.Write(weights);
   draft.Free(gradient);
   state.builder.Add(draft);
+  if (offloads) {
+    AddOffloadUpdated(state, g, weights);
+  }
 }
 
 /// ZeRO-1 and 2: one in-place all-gather over the flat weights; with partitions by parameter, one
@@ -248,6 +256,7 @@ void AddOptimizerStep(LowerState& state) {
     AddGatherStreamWait(state);
   }
   AddOffloadStreamWait(state);
+  AddReloadStreamWait(state);
 }
 
 }  // namespace dcsim

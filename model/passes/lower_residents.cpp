@@ -52,10 +52,14 @@ FlatBuffers AddFlatBuffers(LowerState& state, std::size_t g) {
   const std::int64_t element_bytes = ElementBytes(group.dtype);
   FlatBuffers flat;
   flat.partition = PartitionElements(state.graph, group, state.plan.ranks, state.by_parameter());
-  flat.weights =
-      AddResident(state, BufferClass::kParameter,
-                  Bytes(WeightElements(state.graph, group, state.plan.options, state.plan.ranks) *
-                        element_bytes));
+  if (state.plan.options.offload_parameters) {
+    AddHostShards(state, g);
+  } else {
+    flat.weights =
+        AddResident(state, BufferClass::kParameter,
+                    Bytes(WeightElements(state.graph, group, state.plan.options, state.plan.ranks) *
+                          element_bytes));
+  }
   if (flat.partition == 0) {
     return flat;  // every parameter of the group is frozen
   }
@@ -142,6 +146,7 @@ void AddResidents(LowerState& state, const Workspaces& workspaces) {
     state.barrier = AddResident(state, BufferClass::kWorkspace, kOneFloat);
   }
   AddConstants(state);
+  AddHostActivations(state);
   for (const Bytes bytes : workspaces.blocks) {
     AddResident(state, BufferClass::kWorkspace, bytes);
   }

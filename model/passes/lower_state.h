@@ -65,6 +65,22 @@ struct OffloadedState {
   TaskId reload;  // that compute has not waited for
 };
 
+/// A parameter's shard that lives on the host.
+struct OffloadedShard {
+  BufferId host;    // pinned
+  BufferId device;  // None() while it is on the host alone
+  TaskId reload;    // that brought it to the device
+  TaskId offload;   // of this step that wrote the host's
+};
+
+/// A saved activation that spends its time between forward and backward on the host.
+struct OffloadedActivation {
+  BufferId host;  // pinned; None() for one that stays
+  TaskId offload;
+  TaskId reload;
+  BufferId device;  // after its return; None() before
+};
+
 /// Why a storage's memory is still needed, besides ops to come.
 struct StorageHold {
   int sharers = 0;     // gradients that live in it
@@ -98,14 +114,16 @@ struct LowerState {
 
   BufferId barrier;                       // gathers by copy engines: what ranks reduce to meet
   std::vector<OffloadedState> offloaded;  // by StateIndex
+  std::vector<OffloadedShard> shards;     // by param, with offload_parameters
 
   // Of the micro-step.
   std::uint16_t micro_step = 0;
-  std::vector<BufferId> buffer_of;    // by storage, or None()
-  std::vector<StorageHold> holds;     // by storage
-  std::vector<bool> is_used;          // by storage: some op reads or writes it
-  std::vector<bool> is_held;          // by storage: of an output that the caller holds
-  std::vector<BufferId> carried;      // by storage: buffer of such an output at the boundary
+  std::vector<BufferId> buffer_of;  // by storage, or None()
+  std::vector<StorageHold> holds;   // by storage
+  std::vector<bool> is_used;        // by storage: some op reads or writes it
+  std::vector<bool> is_held;        // by storage: of an output that the caller holds
+  std::vector<BufferId> carried;    // by storage: buffer of such an output at the boundary
+  std::vector<OffloadedActivation> activations;  // by storage
   std::vector<BufferId> held_now;     // outputs that the caller holds from this micro-step
   std::vector<BufferId> held_before;  // from the one before it
   std::map<DType, ReduceBucket> buckets;
@@ -153,6 +171,22 @@ void AddStateMove(LowerState& state, const StateMove& move);
 void AddWaitForStates(LowerState& state, std::size_t group);
 /// The next step's first copies read what the optimizer has written.
 void AddOffloadStreamWait(LowerState& state);
+
+/// ZeRO-3's shards on the host (lower_shards.cpp): a shard comes to the device unless it is there,
+/// and leaves it when its parameter is released; what the optimizer has written into `updated`
+/// replaces a group's; the next step's first copies read that.
+void AddHostShards(LowerState& state, std::size_t group);
+void AddReloadShard(LowerState& state, ParamId param);
+void AddOffloadShard(LowerState& state, ParamId param);
+BufferId AddUpdatedBuffer(LowerState& state, std::size_t group);
+void AddOffloadUpdated(LowerState& state, std::size_t group, BufferId updated);
+void AddReloadStreamWait(LowerState& state);
+
+/// Activations on the host (lower_activations.cpp): a value's storage leaves the device, comes
+/// back, compute waits for it; what came back goes when the backward has ended.
+void AddHostActivations(LowerState& state);
+void AddActivationEvent(LowerState& state, const GraphEvent& event);
+void AddFreeActivations(LowerState& state);
 
 /// The stream waits for the event of a task of another one (lower_waits.cpp).
 void AddWait(LowerState& state, StreamRole stream, TaskId task);

@@ -21,16 +21,19 @@ struct PassContract {
   std::string_view provides = {};  // separated by spaces
 };
 
-constexpr std::string_view kGathers = "gathers";             // some pass gathers parameters
-constexpr std::string_view kInserted = "z3_gather_release";  // DeepSpeed's, as nodes of its graph
-constexpr std::string_view kEvicted = "opt_states_evicted";  // profiles see no optimizer states
+constexpr std::string_view kGathers = "gathers";              // some pass gathers parameters
+constexpr std::string_view kInserted = "z3_gather_release";   // DeepSpeed's, as nodes of its graph
+constexpr std::string_view kFloor = "activations_offloaded";  // all that may leave have left
+constexpr std::string_view kEvicted = "opt_states_evicted";   // profiles see no optimizer states
 
 /// DeepSpeed's passes stand in the order in which its schedules have them.
-constexpr std::array<PassContract, 14> kPasses = {{
+constexpr std::array<PassContract, 17> kPasses = {{
     {"offload_adam_states_for_init", PassOwner::kDeepCompile, {}, kEvicted},
     {"zero1_compile", PassOwner::kDeepCompile},
     {"zero2_compile", PassOwner::kDeepCompile},
     {"zero3_compile", PassOwner::kDeepCompile, {}, "z3_gather_release gathers"},
+    {"offload_activation_floor", PassOwner::kDeepCompile, {}, kFloor},
+    {"offload_activation", PassOwner::kDeepCompile, kFloor},
     {"prefetch", PassOwner::kDeepCompile, kInserted},
     {"selective_gather", PassOwner::kDeepCompile, kInserted},
     {"offload_adam_states", PassOwner::kDeepCompile, kEvicted},
@@ -40,6 +43,7 @@ constexpr std::array<PassContract, 14> kPasses = {{
     {"overlap_gathers", PassOwner::kBoth, kGathers},
     {"fuse_gathers", PassOwner::kBoth, kGathers},
     {"keep_gathered", PassOwner::kBoth, kGathers},
+    {"offload_parameters", PassOwner::kBoth, kGathers},
     {"offload_optimizer"},
 }};
 
@@ -52,10 +56,11 @@ struct Conflict {
 constexpr std::string_view kIssue = "both decide when gathers are issued";
 constexpr std::string_view kZero3States = "only ZeRO-3 hands DeepCompile its optimizer states";
 constexpr std::string_view kStates = "both move the optimizer states";
+constexpr std::string_view kTarget = "DeepSpeed takes one target of offloading a run";
 constexpr std::string_view kProfile =
     "what DeepSpeed's profiler sees of one is not modelled beside the other";
 
-constexpr std::array<Conflict, 17> kConflicts = {{
+constexpr std::array<Conflict, 28> kConflicts = {{
     {"prefetch", "gather_ahead", kIssue},
     {"prefetch", "overlap_gathers", kIssue},
     {"gather_ahead", "overlap_gathers", kIssue},
@@ -73,6 +78,17 @@ constexpr std::array<Conflict, 17> kConflicts = {{
     {"offload_adam_states", "offload_optimizer", kStates},
     {"offload_adam_states_sync", "offload_optimizer", kStates},
     {"offload_adam_states_for_init", "offload_optimizer", kStates},
+    {"offload_parameters", "offload_adam_states_for_init", kTarget},
+    {"offload_parameters", "offload_adam_states", kTarget},
+    {"offload_parameters", "offload_adam_states_sync", kTarget},
+    {"offload_parameters", "offload_activation_floor", kTarget},
+    {"offload_parameters", "prefetch", kProfile},
+    {"offload_parameters", "selective_gather", kProfile},
+    {"offload_activation_floor", "offload_adam_states_for_init", kTarget},
+    {"offload_activation_floor", "offload_adam_states", kTarget},
+    {"offload_activation_floor", "offload_adam_states_sync", kTarget},
+    {"offload_activation_floor", "prefetch", kProfile},
+    {"offload_activation_floor", "selective_gather", kProfile},
 }};
 
 std::vector<std::string_view> PassNames() {
@@ -174,11 +190,13 @@ std::string FindIdleKey(const PlanSpec& spec) {
     std::string_view pass;
     bool used;
   };
-  const std::array<Key, 4> keys = {
+  const std::array<Key, 6> keys = {
       {{"gather_ahead", "gather_ahead", spec.gather_ahead != 0},
        {"keep_gathered", "keep_gathered", spec.keep_gathered != KeepGathered()},
        {"max_fuse_size", "fuse_gathers", spec.max_fuse_size != PlanSpec().max_fuse_size},
-       {"offload_optimizer", "offload_optimizer", spec.offload_optimizer != OffloadOptimizer()}}};
+       {"offload_optimizer", "offload_optimizer", spec.offload_optimizer != OffloadOptimizer()},
+       {"offload_parameters", "offload_parameters", spec.options.offload_parameters},
+       {"offload_activation", "offload_activation", spec.offload_activation}}};
   for (const auto& [key, pass, used] : keys) {
     if (used && !RunsPass(spec, pass)) {
       return std::string(key) + " is for the pass " + std::string(pass) +
@@ -224,9 +242,13 @@ std::vector<std::string> PassesOf(const PlanSpec& spec) {
   std::vector<std::string> passes;
   if (IsDeepCompile(spec.policy)) {
     passes.push_back(StagePass(spec));
-    if (zero3) {
-      passes.insert(passes.end(), {"prefetch", "selective_gather"});
-    }
+    const auto add = [&passes](bool runs, std::initializer_list<const char*> names) {
+      passes.insert(passes.end(), runs ? names.begin() : names.end(), names.end());
+    };
+    const bool parameters = spec.options.offload_parameters;
+    add(zero3 && spec.offload_activation, {"offload_activation_floor", "offload_activation"});
+    add(zero3 && !parameters && !spec.offload_activation, {"prefetch", "selective_gather"});
+    add(zero3 && parameters, {"offload_parameters"});
   } else if (spec.policy == "plain-1") {
     const auto add = [&passes](bool runs, const char* name) {
       if (runs) {
@@ -236,6 +258,7 @@ std::vector<std::string> PassesOf(const PlanSpec& spec) {
     add(zero3, "gather_at_use");
     add(zero3 && spec.gather_ahead != 0, "gather_ahead");
     add(zero3 && spec.keep_gathered != KeepGathered(), "keep_gathered");
+    add(zero3 && spec.options.offload_parameters, "offload_parameters");
     add(spec.offload_optimizer != OffloadOptimizer(), "offload_optimizer");
   }
   return passes;
@@ -247,8 +270,8 @@ bool RunsPass(const PlanSpec& spec, std::string_view pass) {
 }
 
 std::string FindPassFault(const PlanSpec& spec) {
-  if (spec.passes) {
-    if (const std::string fault = FindListFault(spec, *spec.passes); !fault.empty()) {
+  if (const auto passes = PassesOf(spec); spec.passes || !passes.empty()) {
+    if (const std::string fault = FindListFault(spec, passes); !fault.empty()) {
       return "passes: " + fault;
     }
   }

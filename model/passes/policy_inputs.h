@@ -17,10 +17,11 @@ struct GatherTime {
 /// from a cluster and a profile by MeasureForPolicy (sim/analysis). Empty: nothing was measured, as
 /// when DeepSpeed's profiler fails.
 struct PolicyInputs {
-  std::vector<Duration> op_times;        // by OpId; empty when nothing was measured
-  const Profile* profile = nullptr;      // footprints of ops, or null
-  std::vector<GatherTime> gather_times;  // ascending
-  Duration gather_call;                  // an all-gather that finds its parameter gathered
+  std::vector<Duration> op_times;              // by OpId; empty when nothing was measured
+  const Profile* profile = nullptr;            // footprints of ops, or null
+  std::vector<GatherTime> gather_times;        // ascending
+  Duration gather_call;                        // an all-gather that finds its parameter gathered
+  BytesPerSecond reload_rate{10'000'000'000};  // from pinned memory; DeepSpeed's own if unmeasured
   Bytes device_memory;
   Bytes outside_allocator;        // context, modules and NCCL buffers of one process
   std::vector<Bytes> workspaces;  // that libraries allocate once

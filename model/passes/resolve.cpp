@@ -6,12 +6,14 @@
 #include "model/base/error.h"
 #include "model/base/text.h"
 #include "model/graph/step_facts.h"
+#include "model/passes/check_activations.h"
 #include "model/passes/check_events.h"
 #include "model/passes/check_state_moves.h"
 #include "model/passes/deepcompile/deepcompile_policy.h"
 #include "model/passes/eager_policy.h"
 #include "model/passes/gather_passes.h"
 #include "model/passes/offload_optimizer.h"
+#include "model/passes/offload_parameters.h"
 #include "model/passes/pass_list.h"
 #include "model/passes/plain_policy.h"
 #include "model/passes/sharding.h"
@@ -36,6 +38,13 @@ std::vector<std::string> FindOptionFaults(const ScheduleOptions& options) {
   if (options.gather_engine == Engine::kCopyEngine && options.stage != 3) {
     return {
         "gather_engine: copy_engine is for stage 3, whose parameters lie in other ranks' memory"};
+  }
+  if (options.offload_parameters &&
+      (options.stage != 3 || options.gather_engine != Engine::kNccl)) {
+    return {
+        "offload_parameters is for stage 3 and gather_engine nccl: shards leave the GPU, where "
+        "other "
+        "stages keep parameters whole and copy engines read them"};
   }
   if (!eager && !options.contiguous_gradients) {
     return {"contiguous_gradients: false is for eager gradient_buckets"};
@@ -222,6 +231,8 @@ void RunPass(const std::string& pass,
     KeepParameters(graph, spec.keep_gathered, plan);
   } else if (pass == "offload_optimizer") {
     OffloadStates(graph, spec.offload_optimizer, plan);
+  } else if (pass == "offload_parameters") {
+    OffloadParameters(graph, plan);
   }
 }
 
@@ -268,6 +279,9 @@ std::vector<std::string> FindPlanFaults(const Plan& plan, const Graph& graph) {
     }
   }
   CheckStateMoves(plan, graph, faults);
+  if (faults.empty()) {
+    CheckActivations(plan, graph, faults);
+  }
   return faults;
 }
 

@@ -370,7 +370,7 @@ std::vector<Violation> Verify(const Schedule& schedule, const Graph& graph) {
   for (std::size_t i = 0; i < state.buffers.size(); ++i) {
     const Buffer& declared = schedule.buffers()[i];
     state.buffers[i].allocated = declared.resident;
-    state.buffers[i].filled = declared.resident && !declared.on_host();  // pinned: with nothing yet
+    state.buffers[i].filled = declared.starts_filled();
   }
   for (std::size_t step = 0; step < kSteps; ++step) {
     StartStep(state, step);

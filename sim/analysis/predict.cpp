@@ -30,7 +30,7 @@ StopReport DescribeStop(const Simulation& simulation,
   const Stop& stop = *simulation.stop;
   std::string task = "allocation of weights and optimizer states";
   if (simulation.outcome == Outcome::kOutOfPinnedMemory) {
-    task = "offloaded optimizer states of one GPU";
+    task = "what one GPU offloads";
   } else if (!stop.task.is_none()) {
     task = TaskLabel(schedule, graph, stop.task);
   }

@@ -23,7 +23,8 @@ Counter CounterOf(std::uint8_t stream) {
     case StreamRole::kCopy:
       return Counter::kCopy;
     case StreamRole::kCompute:
-    case StreamRole::kOffload:  // candidates move no optimizer states
+    case StreamRole::kOffload:  // candidates move nothing to the host
+    case StreamRole::kReload:
       break;
   }
   return Counter::kCompute;
@@ -82,6 +83,7 @@ class Folder {
         return program_.copy;
       case StreamRole::kCompute:
       case StreamRole::kOffload:
+      case StreamRole::kReload:
         break;
     }
     return program_.compute;
@@ -102,6 +104,8 @@ class Folder {
         tasks_[i].kind = BaseTask::Kind::kVariable;
       } else if (!task.on_host()) {
         tasks_[i] = {BaseTask::Kind::kStream, counts[task.stream]++};
+        const auto role = static_cast<StreamRole>(task.stream);
+        covered_ = covered_ && role != StreamRole::kOffload && role != StreamRole::kReload;
       } else if (!schedule_.waits(id).empty()) {
         tasks_[i].kind = BaseTask::Kind::kSync;
       }

@@ -32,14 +32,18 @@ class ConfigReader {
     }
     bool deepcompile = false;
     bool offloads = false;
+    bool offloads_activations = false;
     if (const Json* compile = Section("compile", kCompileKeys)) {
       ReadFlag(*compile, "deepcompile", "/compile/deepcompile", deepcompile);
       ReadFlag(*compile, "double_buffer", "/compile/double_buffer",
                spec_.spec.options.double_buffer);
       ReadFlag(*compile, "offload_opt_states", "/compile/offload_opt_states", offloads);
+      ReadFlag(*compile, "offload_activation", "/compile/offload_activation", offloads_activations);
     }
     ChoosePolicy(policies, deepcompile);
     ChooseOffload(deepcompile && offloads);
+    spec_.spec.offload_activation =
+        deepcompile && offloads_activations && spec_.spec.options.stage == 3;
     ReadBatches();
     ReadClipping();
     return std::move(spec_);

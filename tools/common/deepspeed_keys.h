@@ -87,7 +87,7 @@ inline constexpr std::array<DeepSpeedKey, 52> kZeroKeys = {{
 inline constexpr std::array<DeepSpeedKey, 18> kCompileKeys = {{
     {"deepcompile", KeyMeaning::kRead},
     {"double_buffer", KeyMeaning::kRead},
-    {"offload_activation", KeyMeaning::kRefused},
+    {"offload_activation", KeyMeaning::kRead},
     {"offload_opt_states", KeyMeaning::kRead},
     {"offload_parameters", KeyMeaning::kRefused},
     {"free_activation", KeyMeaning::kRefused},

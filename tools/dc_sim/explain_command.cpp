@@ -5,6 +5,7 @@
 
 #include "model/base/error.h"
 #include "model/ir/task_label.h"
+#include "model/passes/resolve.h"
 #include "model/passes/verify.h"
 #include "sim/analysis/critical_path.h"
 #include "sim/analysis/what_if.h"
@@ -126,6 +127,20 @@ void AddMemoryValues(const LoadedStep& step, Explanation& explanation) {
   }
 }
 
+/// The same job with each gather at its use, where tied embeddings defeat list scheduling.
+void AddTied(const LoadedStep& step, Explanation& explanation) {
+  const auto found = FindTiedGathers(step.plan, step.workload.graph);
+  if (!found) {
+    return;
+  }
+  PlanSpec spec;
+  spec.options = step.plan.options;
+  const Plan plan = Resolve(spec, step.workload.graph, step.plan.ranks);
+  const Result result =
+      Predict(LowerFor(plan, step.inputs()), plan, step.inputs(), /*keep_timeline=*/false).result;
+  explanation.tied = TiedValue{*found, result.peak_reserved, result.step_time};
+}
+
 /// The plan's and its rivals' times, with the tables as they are and with each error.
 void AddChoice(const ExplainOptions& options, const LoadedStep& step, Explanation& explanation) {
   std::vector<Schedule> schedules = {step.schedule};
@@ -171,6 +186,7 @@ ExitCode RunExplain(const ExplainOptions& options) {
   explanation.removed = TimesWith(RemovedCauses(), step, costs);
   explanation.errors = TimesWith(TableErrors(), step, costs);
   AddMemoryValues(step, explanation);
+  AddTied(step, explanation);
   if (!options.against.empty()) {
     AddChoice(options, step, explanation);
   }

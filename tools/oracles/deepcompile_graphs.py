@@ -120,6 +120,29 @@ def workload_case(graph, index):
     return case
 
 
+def describe_values(case, graph, subgraph):
+    """Gives every node of a workload's case its tensor without memory. Returns the values' names by
+    the nodes'."""
+    made = {each["value"]: node for each, node in zip(subgraph["inputs"], case.graph.nodes)}
+    results = {node.name: list(node.users) for node in case.graph.nodes}
+    by_op = {op: node for node, op in case.op_of.items()}
+    nodes = {node.name: node for node in case.graph.nodes}
+    for position, op in enumerate(subgraph["ops"]):
+        outputs = [v for v in op["outputs"] if v is not None]
+        node = nodes.get(by_op.get(position))
+        items = [user for user in results.get(by_op.get(position), [])
+                 if user.target is operator.getitem]
+        made.update(zip(outputs, items if returns_several(graph["schemas"][op["schema"]]) else [node]))
+    names = {}
+    for index, node in made.items():
+        value = graph["values"][index]
+        names[node.name] = value["name"]
+        if node not in case.param_nodes:
+            node.meta["val"] = torch.empty_strided(value["shape"], value["strides"], device="meta",
+                                                   dtype=getattr(torch, value["dtype"]))
+    return names
+
+
 def _add_workload_ops(case, graph, subgraph, env):
     schemas = graph["schemas"]
     for position, op in enumerate(subgraph["ops"]):

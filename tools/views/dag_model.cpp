@@ -107,6 +107,25 @@ TaskPlace CollectivePlace(FoldState& state, const Collective& collective, TaskKi
           DagNodeKind::kReduce};
 }
 
+/// Where a copy between host and device is drawn, by its buffer on the device.
+TaskPlace MovedPlace(const FoldState& state, TaskId id) {
+  const std::string kind(TaskKindName(state.schedule.task(id).kind));
+  for (const BufferUse& use : state.schedule.uses(id)) {
+    const Buffer& buffer = state.schedule.buffer(use.buffer);
+    switch (buffer.buffer_class) {
+      case BufferClass::kParameter:
+        return ParamPlace(state, ParamId(buffer.subject), DagNodeKind::kCopy, kind + " shard of");
+      case BufferClass::kActivation:
+        return {state.phase, "", kind + " activations", DagNodeKind::kCopy};
+      case BufferClass::kTemporary:
+        return {"optimizer", "", kind + " shards", DagNodeKind::kCopy};
+      default:
+        break;
+    }
+  }
+  return {"optimizer states", "", kind, DagNodeKind::kCopy};
+}
+
 /// Where a task that is no recorded op is drawn, or nothing for those that only order others.
 std::optional<TaskPlace> OtherPlace(FoldState& state, TaskId id) {
   const Task& task = state.schedule.task(id);
@@ -130,8 +149,7 @@ std::optional<TaskPlace> OtherPlace(FoldState& state, TaskId id) {
       return ParamPlace(state, ParamId(work.subject), DagNodeKind::kCopy, "gradient of");
     case TaskKind::kOffload:
     case TaskKind::kReload:
-      return TaskPlace{"optimizer states", "", std::string(TaskKindName(task.kind)),
-                       DagNodeKind::kCopy};
+      return MovedPlace(state, id);
     case TaskKind::kSetTangents:
     case TaskKind::kClearGradients:
       return std::nullopt;

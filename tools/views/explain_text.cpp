@@ -134,6 +134,26 @@ std::string ValueSection(const Explanation& each) {
   return text + "\nstep time if the tables are wrong\n" + ChangeLines(each.errors, each);
 }
 
+std::string TiedSection(const Explanation& each, const Graph& graph) {
+  if (!each.tied) {
+    return "";
+  }
+  const TiedGathers& found = each.tied->gathers;
+  const Param& param = graph.param(found.param);
+  const Bytes more = each.tied->reserved - each.result.peak_reserved;
+  const std::string change =
+      more < Bytes(0) ? "-" + FormatBytes(Bytes(0) - more) : "+" + FormatBytes(more);
+  return "\ntied embeddings\n  " + param.name + " is " + param.tied.front() + " too: graph " +
+         std::to_string(found.graph) +
+         " needs it first and last.\n  Nothing else is released before it is gathered, and its own "
+         "release needs all others:\n  both list schedulers of DeepCompile gather " +
+         std::to_string(found.ahead) + " of " + std::to_string(found.gathers) + " parameters, " +
+         FormatBytes(found.bytes) + ", before they release one.\n  " +
+         Padded("gathers at use (plain-1, " + change + " reserved)", 40) +
+         Flush(FormatDuration(each.tied->step_time), 8) +
+         Flush(SignedDuration(each.result.step_time, each.tied->step_time), 10) + "\n";
+}
+
 std::string ChoiceSection(const Explanation& each) {
   if (each.rivals.empty()) {
     return "";
@@ -192,6 +212,19 @@ Json ValueJson(const std::optional<MemoryValue>& value) {
           {"step_time_ns", value->step_time.ns()}};
 }
 
+Json TiedJson(const std::optional<TiedValue>& tied, const Graph& graph) {
+  if (!tied) {
+    return nullptr;
+  }
+  return {{"param", graph.param(tied->gathers.param).name},
+          {"graph", tied->gathers.graph},
+          {"ahead", tied->gathers.ahead},
+          {"gathers", tied->gathers.gathers},
+          {"bytes", tied->gathers.bytes.count()},
+          {"at_use_step_time_ns", tied->step_time.ns()},
+          {"at_use_peak_reserved_bytes", tied->reserved.count()}};
+}
+
 }  // namespace
 
 std::string PrintExplanation(const Explanation& explanation,
@@ -200,7 +233,7 @@ std::string PrintExplanation(const Explanation& explanation,
                              bool memory) {
   return StepSection(explanation) + StallSection(explanation) +
          ExposureSection(explanation, schedule, graph) + CriticalSection(explanation) +
-         ValueSection(explanation) + ChoiceSection(explanation) +
+         ValueSection(explanation) + TiedSection(explanation, graph) + ChoiceSection(explanation) +
          (memory ? MemorySection(explanation, schedule, graph) : "");
 }
 
@@ -244,6 +277,7 @@ Json PrintExplanationJson(const Explanation& each, const Schedule& schedule, con
           {"table_errors", ChangesJson(each.errors)},
           {"more_memory", ValueJson(each.more_memory)},
           {"less_memory", ValueJson(each.less_memory)},
+          {"tied", TiedJson(each.tied, graph)},
           {"peak_live_bytes", each.peak.bytes.count()},
           {"holders", holders}};
 }

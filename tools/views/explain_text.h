@@ -8,6 +8,7 @@
 #include "sim/analysis/exposure.h"
 #include "sim/analysis/peak_holders.h"
 #include "sim/analysis/stalls.h"
+#include "sim/analysis/tied_gathers.h"
 
 namespace dcsim {
 
@@ -37,6 +38,13 @@ struct ChoiceRow {
   std::vector<Duration> step_times;  // the plan's first
 };
 
+/// What tied embeddings make of list scheduling, and what gathers at use would do instead.
+struct TiedValue {
+  TiedGathers gathers;
+  Bytes reserved;  // at use
+  Duration step_time;
+};
+
 /// Everything that `dc-sim explain` says about one plan.
 struct Explanation {
   Result result;
@@ -48,6 +56,7 @@ struct Explanation {
   std::vector<ChangedTime> errors;
   std::optional<MemoryValue> more_memory;
   std::optional<MemoryValue> less_memory;
+  std::optional<TiedValue> tied;
   std::vector<std::string> rivals;
   std::vector<ChoiceRow> choice;
   LivePeak peak;

@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 
+#include "model/passes/deepcompile/activation_moves.h"
 #include "model/passes/deepcompile/gather_scheduler.h"
 #include "model/passes/deepcompile/memory_profile.h"
 #include "model/passes/deepcompile/plan_steps.h"
@@ -49,6 +50,11 @@ std::vector<Duration> ShareTimes(const Graph& graph, const std::vector<Duration>
   return times;
 }
 
+MemoryProfile::Shards ShardsOf(const PlanSpec& spec) {
+  return RunsPass(spec, "offload_parameters") ? MemoryProfile::Shards::kOnHost
+                                              : MemoryProfile::Shards::kOnDevice;
+}
+
 /// Runs the passes of ZeRO-3 over all graphs of a step.
 class Zero3Passes {
  public:
@@ -58,7 +64,7 @@ class Zero3Passes {
         ranks_(ranks),
         inputs_(inputs),
         version_(VersionOf(spec.policy)),
-        memory_(graph, inputs, ranks),
+        memory_(graph, inputs, ranks, ShardsOf(spec)),
         moves_(spec, graph, ranks, inputs),
         predictor_(PredictorOf(inputs.gather_times)) {
     times_.ops = ShareTimes(graph, inputs.op_times);
@@ -72,6 +78,8 @@ class Zero3Passes {
     plan.policy = spec_.policy;
     plan.ranks = ranks_;
     plan.options = spec_.options;
+    std::vector<ScheduledGraph> graphs;
+    std::vector<std::vector<StateMove>> state_moves;
     for (std::size_t g = 0; g < graph_.graphs.size(); ++g) {
       const PassGraph nodes = BuildPassGraph(graph_, g, ranks_, times_);
       const auto steps = ScheduleGraph(g, nodes);
@@ -80,8 +88,13 @@ class Zero3Passes {
         highest_peak_ = std::max(highest_peak_, peak);
       }
       AddCandidates(nodes);
-      plan.graphs.push_back(PlanSteps(graph_, nodes, steps));
-      plan.graphs.back().state_moves = moves_.Plan(g, nodes, steps, peaks);
+      state_moves.push_back(moves_.Plan(g, nodes, steps, peaks));
+      graphs.push_back({nodes, steps});
+    }
+    const auto moves = PlanActivations(spec_, graph_, inputs_, memory_, graphs, version_);
+    for (std::size_t g = 0; g < graphs.size(); ++g) {
+      plan.graphs.push_back(PlanSteps(graph_, graphs[g].nodes, graphs[g].steps, moves[g]));
+      plan.graphs.back().state_moves = std::move(state_moves[g]);
     }
     if (RunsPass(spec_, "selective_gather") && inputs_.complete()) {
       plan.persistent = Keep();

@@ -16,7 +16,10 @@ Bytes Rounded(Bytes bytes) {
 }
 
 /// Shards, gradient shards, float32 master weights and both moments of ZeRO-3; constants, inputs.
-Bytes ResidentBytes(const Graph& graph, const PolicyInputs& inputs, int ranks) {
+Bytes ResidentBytes(const Graph& graph,
+                    const PolicyInputs& inputs,
+                    int ranks,
+                    MemoryProfile::Shards shards) {
   constexpr std::int64_t kStateBytes = 12;
   Bytes total = inputs.outside_allocator;
   ScheduleOptions options;
@@ -24,7 +27,9 @@ Bytes ResidentBytes(const Graph& graph, const PolicyInputs& inputs, int ranks) {
   for (const FlatGroup& group : FlatGroups(graph)) {
     const std::int64_t element_bytes = ElementBytes(group.dtype);
     const std::int64_t partition = PartitionElements(graph, group, ranks, true);
-    total += Rounded(Bytes(WeightElements(graph, group, options, ranks) * element_bytes));
+    if (shards == MemoryProfile::Shards::kOnDevice) {
+      total += Rounded(Bytes(WeightElements(graph, group, options, ranks) * element_bytes));
+    }
     total += Rounded(Bytes(partition * (element_bytes + kStateBytes)));
   }
   for (const ConstantBuffer& buffer : graph.buffers) {
@@ -65,12 +70,15 @@ struct MemoryProfile::Walk {
   std::vector<StorageId> gradient_of;  // by param, of this graph
 };
 
-MemoryProfile::MemoryProfile(const Graph& graph, const PolicyInputs& inputs, int ranks)
+MemoryProfile::MemoryProfile(const Graph& graph,
+                             const PolicyInputs& inputs,
+                             int ranks,
+                             Shards shards)
     : graph_(graph),
       inputs_(inputs),
       ranks_(ranks),
       facts_(AnalyseStep(graph)),
-      resident_(ResidentBytes(graph, inputs, ranks)) {}
+      resident_(ResidentBytes(graph, inputs, ranks, shards)) {}
 
 Bytes MemoryProfile::Before(std::size_t g) const {
   std::set<StorageId> kept;
@@ -177,6 +185,18 @@ void MemoryProfile::FinishReduction(Walk& walk, ParamId param) const {
   }
 }
 
+/// What comes back stays until the backward has ended.
+void MemoryProfile::Move(Walk& walk, const ActivationStep& move, const PassGraph& nodes) const {
+  const ValueId value = nodes.nodes[move.node].value;
+  const std::size_t s = graph_.storage_of(value).index();
+  if (move.kind == GraphEventKind::kReloadActivation) {
+    walk.live += Rounded(graph_.value(value).bytes());
+  } else if (move.kind == GraphEventKind::kOffloadActivation && walk.alive[s]) {
+    walk.alive[s] = false;
+    walk.live -= Rounded(graph_.storages[s].bytes);
+  }
+}
+
 Bytes MemoryProfile::OwnParams(OpId id) const {
   std::set<ParamId> params;
   for (const ValueId input : graph_.op(id).inputs) {
@@ -242,7 +262,8 @@ Bytes MemoryProfile::RunNode(Walk& walk, GatheredParams& gathered, const PassNod
 
 std::vector<Bytes> MemoryProfile::Peaks(std::size_t g,
                                         const PassGraph& nodes,
-                                        const std::vector<PassStep>& steps) const {
+                                        const std::vector<PassStep>& steps,
+                                        const AwayActivations& away) const {
   std::vector<OpId> order;
   for (const PassStep& step : steps) {
     if (step.gathers.empty() && nodes.nodes[step.node].kind == PassNodeKind::kOp) {
@@ -251,8 +272,15 @@ std::vector<Bytes> MemoryProfile::Peaks(std::size_t g,
   }
   Walk walk = StartWalk(g, order);
   GatheredParams gathered(graph_.params.size());
+  for (const ValueId value : away.before) {
+    walk.live -= Rounded(graph_.storage(graph_.storage_of(value)).bytes);
+  }
+  auto move = away.moves.begin();
   std::vector<Bytes> peaks;
   for (const PassStep& step : steps) {
+    for (; move != away.moves.end() && move->before == peaks.size(); ++move) {
+      Move(walk, *move, nodes);
+    }
     Bytes peak = walk.live;
     for (const std::uint32_t each : step.gathers) {
       peak = RunNode(walk, gathered, nodes.nodes[each]);

@@ -5,11 +5,18 @@
 #include "model/graph/step_facts.h"
 #include "model/ir/graph.h"
 #include "model/ir/plan.h"
+#include "model/passes/deepcompile/offload_activation.h"
 #include "model/passes/deepcompile/pass_graph.h"
 #include "model/passes/deepcompile/prefetch.h"
 #include "model/passes/policy_inputs.h"
 
 namespace dcsim {
+
+/// Activations that are away from the device, and moves of them in one graph.
+struct AwayActivations {
+  std::vector<ValueId> before;        // on the host when the graph begins
+  std::vector<ActivationStep> moves;  // of the graph, ascending; waits do nothing
+};
 
 /// The memory that DeepCompile's profilers see, predicted: in program order on one stream,
 /// PyTorch's blocks rounded to 512 bytes, memory outside PyTorch included. Reductions do nothing
@@ -17,8 +24,13 @@ namespace dcsim {
 /// inputs of a graph stay for all of it.
 class MemoryProfile {
  public:
+  enum class Shards : std::uint8_t { kOnDevice, kOnHost };
+
   /// For ZeRO-3 on `ranks` GPUs. Everything passed has to outlive this.
-  MemoryProfile(const Graph& graph, const PolicyInputs& inputs, int ranks);
+  MemoryProfile(const Graph& graph,
+                const PolicyInputs& inputs,
+                int ranks,
+                Shards shards = Shards::kOnDevice);
 
   /// Highest memory while the ops of graph `g` run in recorded order (ProfilingInterpreter), each
   /// with its own parameters gathered; a gather holds its parameter twice.
@@ -28,7 +40,8 @@ class MemoryProfile {
   /// alive from their gather to their last release.
   std::vector<Bytes> Peaks(std::size_t g,
                            const PassGraph& nodes,
-                           const std::vector<PassStep>& steps) const;
+                           const std::vector<PassStep>& steps,
+                           const AwayActivations& away = {}) const;
 
   /// Memory before graph `g` runs: what outlives steps, what earlier graphs left for later ones,
   /// outputs that the caller holds.
@@ -47,6 +60,7 @@ class MemoryProfile {
   void FinishOp(Walk& walk, OpId id) const;
   void FinishReduction(Walk& walk, ParamId param) const;
   Bytes OwnParams(OpId id) const;
+  void Move(Walk& walk, const ActivationStep& move, const PassGraph& nodes) const;
   /// Goes on by a node; returns the highest memory while it ran.
   Bytes RunNode(Walk& walk, GatheredParams& gathered, const PassNode& node) const;
 

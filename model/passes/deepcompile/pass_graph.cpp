@@ -76,6 +76,7 @@ class PassGraphBuilder {
       node.kind = PassNodeKind::kPlaceholder;
       node.param = facts_.param_of[graph_.storage_of(input.value).index()];
       if (node.param.is_none()) {
+        node.value = input.value;
         node_of_[input.value.index()] = Add(node);
         continue;
       }
@@ -129,9 +130,11 @@ class PassGraphBuilder {
         continue;
       }
       node_of_[output.index()] = made;
+      nodes_[made].value = several ? ValueId::None() : output;
       if (several) {
         PassNode item;
         item.kind = PassNodeKind::kItem;
+        item.value = output;
         item.op = nodes_[made].op;
         item.args = {made};
         node_of_[output.index()] = Add(std::move(item));

@@ -28,6 +28,7 @@ struct PassNode {
   std::vector<std::uint32_t> args;  // earlier nodes, in argument order, repeated where used twice
   ParamId param;                    // of placeholders of parameters and of inserted nodes
   OpId op;                          // of kOp and kItem
+  ValueId value;                    // of recorded nodes whose result is one tensor
   int uses = 0;                     // kRelease: real uses of the parameter in the graph (n_users)
   Duration time;                    // profiled device time
   Bytes tensor_bytes;               // kGather: the parameter without padding

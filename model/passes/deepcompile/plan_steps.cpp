@@ -26,6 +26,10 @@ class StepPlanner {
     AddNode(nodes_.nodes[step.node]);
   }
 
+  void Move(const ActivationStep& move) {
+    plan_.events.push_back({move.kind, plan_.order.size(), {}, {nodes_.nodes[move.node].value}});
+  }
+
   GraphPlan Finish() { return std::move(plan_); }
 
  private:
@@ -60,14 +64,19 @@ class StepPlanner {
 };
 
 /// Releases wait for views that nobody computes with, which DeepCompile does not count as uses; a
-/// parameter with no other uses is released behind them.
+/// parameter with no other uses is released behind them. Activations wait for the last use of their
+/// storage before they leave, where DeepSpeed looks at uses of the tensor itself.
 void KeepForViews(const Graph& graph, GraphPlan& plan) {
   const auto uses = FindUses(graph, plan.order);
-  const auto behind = [&](ParamId id) {
-    return uses[graph.storage_of(graph.param(id).value).index()].last + 1;
+  const auto behind_storage = [&](ValueId value) {
+    return uses[graph.storage_of(value).index()].last + 1;
   };
+  const auto behind = [&](ParamId id) { return behind_storage(graph.param(id).value); };
   std::vector<bool> released(graph.params.size());
   for (GraphEvent& event : plan.events) {
+    if (event.kind == GraphEventKind::kOffloadActivation) {
+      event.position = std::max(event.position, behind_storage(event.values.front()));
+    }
     if (event.kind == GraphEventKind::kRelease) {
       event.position = std::max(event.position, behind(event.params.front()));
       released[event.params.front().index()] = true;
@@ -89,10 +98,15 @@ void KeepForViews(const Graph& graph, GraphPlan& plan) {
 
 GraphPlan PlanSteps(const Graph& graph,
                     const PassGraph& nodes,
-                    const std::vector<PassStep>& steps) {
+                    const std::vector<PassStep>& steps,
+                    const std::vector<ActivationStep>& moves) {
   StepPlanner planner(graph, nodes);
-  for (const PassStep& step : steps) {
-    planner.Add(step);
+  auto move = moves.begin();
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    for (; move != moves.end() && move->before == i; ++move) {
+      planner.Move(*move);
+    }
+    planner.Add(steps[i]);
   }
   GraphPlan plan = planner.Finish();
   KeepForViews(graph, plan);

@@ -10,6 +10,7 @@
 #include "model/passes/resolve.h"
 #include "tests/exec/support/counting_allocator.h"
 #include "tests/exec/support/host_training.h"
+#include "tests/support/activation_plans.h"
 #include "tests/support/row_name.h"
 #include "tests/support/workloads.h"
 
@@ -80,6 +81,7 @@ struct MemoryRow {
   int stage;
   std::function<void(PlanSpec&)> change;
   std::int64_t unscheduled = 0;
+  std::function<void(const Graph&, Plan&)> change_plan = {};
 };
 
 /// What the test counts on each rank's thread.
@@ -128,9 +130,17 @@ class ExecutorMemoryTest : public testing::TestWithParam<MemoryRow> {
     return spec;
   }
 
+  static Plan MakePlan(const Graph& graph) {
+    Plan plan = Resolve(Spec(), graph, kRanks);
+    if (GetParam().change_plan) {
+      GetParam().change_plan(graph, plan);
+    }
+    return plan;
+  }
+
   const CountingAllocator allocator_;
   const Graph graph_ = WorkloadGraph("tiny-llama");
-  const Schedule schedule_ = Lower(Resolve(Spec(), graph_, kRanks), graph_, nullptr, {});
+  const Schedule schedule_ = Lower(MakePlan(graph_), graph_, nullptr, {});
 };
 
 // Steady state: the third step begins with the outputs of the second held, as each step does. No
@@ -187,6 +197,16 @@ std::vector<MemoryRow> Rows() {
          spec.offload_optimizer.bytes = Bytes(1);
          spec.options.offload_period = OffloadPeriod::kMicroStep;
        }},
+      {"Zero3OffloadedParameters", 3,
+       [](PlanSpec& spec) { spec.options.offload_parameters = true; }},
+      {"Zero3OffloadedParametersOfDeepCompile", 3,
+       [](PlanSpec& spec) {
+         spec.policy = "deepcompile-0.19.8";
+         spec.options.release = ReleaseMode::kRecordStream;
+         spec.options.offload_parameters = true;
+       }},
+      {"Zero3OffloadedActivations", 3, [](PlanSpec& spec) { spec.policy = "deepcompile-0.19.8"; },
+       0, [](const Graph& graph, Plan& plan) { OffloadAllActivations(graph, plan); }},
       // The norm itself, a number, is not scheduled.
       {"Zero2Clipped", 2, [](PlanSpec& spec) { spec.options.gradient_clipping = 1; }, 4},
       {"Zero2Foreach", 2,

@@ -9,6 +9,7 @@
 #include "model/passes/lower.h"
 #include "model/passes/resolve.h"
 #include "tests/exec/support/host_training.h"
+#include "tests/support/activation_plans.h"
 #include "tests/support/row_name.h"
 #include "tests/support/workloads.h"
 #include "tools/common/load.h"
@@ -165,6 +166,27 @@ std::vector<OptionRow> Options() {
          spec.options.release = ReleaseMode::kRecordStream;
          spec.passes = {"zero3_compile", "offload_adam_states_sync"};
        }},
+      {"OffloadParameters", {3}, [](PlanSpec& spec) { spec.options.offload_parameters = true; }},
+      {"OffloadParametersAheadAndStates",
+       {3},
+       [](PlanSpec& spec) {
+         spec.options.offload_parameters = true;
+         spec.options.release = ReleaseMode::kRecordStream;
+         spec.gather_ahead = 4;
+         spec.offload_optimizer.all = true;
+       }},
+      {"OffloadParametersKeepSome",
+       {3},
+       [](PlanSpec& spec) {
+         spec.options.offload_parameters = true;
+         spec.keep_gathered.patterns = {"*norm*"};
+       }},
+      {"OffloadParametersDeepCompile",
+       {3},
+       [](PlanSpec& spec) {
+         spec.policy = "deepcompile-0.19.6";
+         spec.options.offload_parameters = true;
+       }},
       {"FusedGathers",
        {3},
        [](PlanSpec& spec) {
@@ -236,6 +258,18 @@ TEST(PlanOptionsRowsTest, GathersMoveAndVanish) {
   EXPECT_LT(CountTasks(spec, graph, TaskKind::kAllGather), plain);
   spec.keep_gathered.all = true;
   EXPECT_EQ(CountTasks(spec, graph, TaskKind::kAllGather), 30U);  // each parameter once
+}
+
+// DeepCompile's floor pass leaves tensors below 5 MiB alone, and tiny-llama has no larger ones.
+TEST(OffloadActivationsTest, ChangeNoBit) {
+  const Graph graph = WorkloadGraph("tiny-llama");
+  PlanSpec spec = PlainSpec(3);
+  spec.policy = "deepcompile-0.19.8";
+  const auto plain = TrainOnHost({graph, spec, kRanks}, kSteps);
+  std::size_t moved = 0;
+  const auto move = [&](Plan& plan) { moved = OffloadAllActivations(graph, plan); };
+  ExpectSameBits(graph, TrainOnHost({graph, spec, kRanks, 0, move}, kSteps), plain);
+  EXPECT_GE(moved, 10U);
 }
 
 // ZeRO-2 and 3 add in the same order, so they compute the same; and with one micro-step so does

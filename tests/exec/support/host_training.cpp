@@ -82,7 +82,11 @@ void RunRanks(int ranks, const std::function<void(Communicator&)>& run) {
 }
 
 std::vector<TrainedStep> TrainOnHost(const HostJob& job, int steps) {
-  const Schedule schedule = Lower(Resolve(job.spec, job.graph, job.ranks), job.graph, nullptr, {});
+  Plan plan = Resolve(job.spec, job.graph, job.ranks);
+  if (job.change_plan) {
+    job.change_plan(plan);
+  }
+  const Schedule schedule = Lower(plan, job.graph, nullptr, {});
   std::vector<TrainedStep> trained(static_cast<std::size_t>(steps));
   for (TrainedStep& step : trained) {
     step.losses.resize(static_cast<std::size_t>(job.ranks));

@@ -24,6 +24,7 @@ struct HostJob {
   const PlanSpec& spec;
   int ranks = 1;
   std::uint64_t seed = 0;
+  std::function<void(Plan&)> change_plan = {};  // what no spec can ask for
 };
 
 /// Executes steps [0, steps) of a job on CPU tensors, a thread a rank.

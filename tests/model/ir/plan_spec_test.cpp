@@ -40,6 +40,8 @@ PlanSpec UnusualSpec() {
   spec.gather_times = GatherTimes::kAsMeasured;
   spec.eager_gathers = {1, 2, 3, 4};
   spec.options.offload_period = OffloadPeriod::kMicroStep;
+  spec.options.offload_parameters = true;
+  spec.offload_activation = true;
   spec.max_fuse_size = Bytes(5);
   spec.offload_optimizer.bytes = Bytes(6);
   return spec;
@@ -66,6 +68,7 @@ TEST(PlanSpecTest, MissingKeysHaveTheDocumentedDefaults) {
   expected.options.optimizer = OptimizerKernels::kFused;
   expected.options.allocator = AllocatorMode::kDefault;
   expected.options.offload_period = OffloadPeriod::kStep;
+  expected.options.offload_parameters = false;
   expected.max_fuse_size = Bytes::MiB(64);
   expected.offload_optimizer = {};
   expected.gather_ahead = 0;
@@ -93,12 +96,12 @@ TEST(PlanSpecTest, PrintHasEveryKeyInTheDocumentedOrder) {
       R"("sync_before_allgather":true,"sync_after_allgather":false,"sync_before_reduce":true,)"
       R"("sync_after_reduce":true,"release":"record_stream",)"
       R"("gradient_clipping":0.1,"optimizer":"for_loop","allocator":"expandable_segments",)"
-      R"("offload_period":"micro_step",)"
+      R"("offload_period":"micro_step","offload_parameters":true,)"
       R"("gather_ahead":1000000,"keep_gathered":["*.norm.weight","lm_head.*"],)"
       R"("passes":["zero3_compile","prefetch"],"gather_times":"as_measured",)"
       R"("prefetch_bucket":"1 elements","persistence_threshold":"2 elements",)"
       R"("max_live":"3 elements","max_reuse_distance":"4 elements","max_fuse_size":"5 B",)"
-      R"("offload_optimizer":"6 B"})");
+      R"("offload_optimizer":"6 B","offload_activation":true})");
 }
 
 // What DeepSpeed does where nothing else is asked for.

@@ -100,8 +100,9 @@ TEST(PlanTest, FaultyEventsAreReported) {
   document["graphs"][0]["events"][2].erase("kind");
   document["graphs"][1]["events"] = 5;
   EXPECT_EQ(ErrorText([&] { Read(document); }),
-            "p: /graphs/0/events/0/kind: expected gather, wait, release or reduce, found 'gater', "
-            "did you mean 'gather'?\n"
+            "p: /graphs/0/events/0/kind: expected gather, wait, release, reduce, reload_shard, "
+            "offload_activation, reload_activation or wait_activation, found 'gater', did you mean "
+            "'gather'?\n"
             "p: /graphs/0/events/1/position: expected 0 or more\n"
             "p: /graphs/0/events/2: key 'kind' is missing\n"
             "p: /graphs/1/events: expected a list, found 5");

@@ -269,6 +269,7 @@ TEST(NamesTest, StreamsCollectivesAndEnginesAreNamedInEnumeratorOrder) {
   EXPECT_EQ(StreamRoleName(StreamRole::kCompute), "compute");
   EXPECT_EQ(StreamRoleName(StreamRole::kCopy), "copy");
   EXPECT_EQ(StreamRoleName(StreamRole::kOffload), "offload");
+  EXPECT_EQ(StreamRoleName(StreamRole::kReload), "reload");
   EXPECT_THAT(CollectiveKindNames(),
               testing::ElementsAre("all_gather", "reduce_scatter", "all_reduce"));
   EXPECT_THAT(EngineNames(), testing::ElementsAre("nccl", "copy_engine"));

@@ -37,6 +37,29 @@ TEST(PassesOfTest, DefaultsFollowPolicyStageAndKeys) {
   EXPECT_EQ(PassesOf(spec), Names({"zero2_compile"}));
 }
 
+// init_z3.py: offload runs in the place of prefetch and selective_gather.
+TEST(PassesOfTest, OffloadReplacesDeepCompilesOtherPasses) {
+  using Names = std::vector<std::string>;
+  PlanSpec spec = TinySpec(3);
+  spec.options.offload_parameters = true;
+  EXPECT_EQ(PassesOf(spec), Names({"gather_at_use", "offload_parameters"}));
+  spec.policy = kDeepCompile;
+  EXPECT_EQ(PassesOf(spec), Names({"zero3_compile", "offload_parameters"}));
+  spec.options.offload_parameters = false;
+  spec.offload_activation = true;
+  EXPECT_EQ(PassesOf(spec),
+            Names({"zero3_compile", "offload_activation_floor", "offload_activation"}));
+  spec.options.offload_parameters = true;
+  EXPECT_EQ(FindPassFault(spec),
+            "passes: offload_parameters conflicts with offload_activation_floor: DeepSpeed takes "
+            "one target of offloading a run");
+  spec = TinySpec(3);
+  spec.offload_activation = true;
+  EXPECT_EQ(FindPassFault(spec),
+            "offload_activation is for the pass offload_activation, which does not run; passes "
+            "names those that do");
+}
+
 // What plain-1's keys ask for is what the passes of these names do.
 TEST(PassesOfTest, KeysAndPassesMakeTheSamePlan) {
   PlanSpec keys = TinySpec(3);
@@ -77,12 +100,13 @@ std::vector<GoodRow> GoodRows() {
        kDeepCompile,
        3,
        {"offload_adam_states_for_init", "zero3_compile", "prefetch", "offload_adam_states"}},
+      {"ActivationsAll", kDeepCompile, 3, {"zero3_compile", "offload_activation_floor"}},
       {"AdamStatesSync", kDeepCompile, 3, {"zero3_compile", "offload_adam_states_sync"}},
       {"FusedThenAhead", kDeepCompile, 3, {"zero3_compile", "fuse_gathers", "gather_ahead"}},
       {"AheadThenFused", "plain-1", 3, {"gather_at_use", "gather_ahead", "fuse_gathers"}},
   };
-  for (const char* pass :
-       {"gather_ahead", "overlap_gathers", "fuse_gathers", "keep_gathered", "offload_optimizer"}) {
+  for (const char* pass : {"gather_ahead", "overlap_gathers", "fuse_gathers", "keep_gathered",
+                           "offload_optimizer", "offload_parameters"}) {
     rows.push_back({std::string("Plain_") + pass, "plain-1", 3, {"gather_at_use", pass}});
     rows.push_back({std::string("DeepCompile_") + pass, kDeepCompile, 3, {"zero3_compile", pass}});
   }
@@ -162,6 +186,36 @@ INSTANTIATE_TEST_SUITE_P(
                {"zero3_compile", "offload_adam_states_sync", "offload_optimizer"},
                "offload_optimizer conflicts with offload_adam_states_sync: both move the optimizer "
                "states"},
+        BadRow{"PlannerWithoutFloor",
+               kDeepCompile,
+               3,
+               {"zero3_compile", "offload_activation"},
+               "offload_activation requires activations_offloaded: offload_activation_floor has to "
+               "stand before it"},
+        BadRow{"FloorAndPrefetch",
+               kDeepCompile,
+               3,
+               {"zero3_compile", "offload_activation_floor", "prefetch"},
+               "prefetch conflicts with offload_activation_floor: what DeepSpeed's profiler sees "
+               "of one is not modelled beside the other"},
+        BadRow{"ShardsWithoutGathers",
+               kDeepCompile,
+               3,
+               {"offload_parameters"},
+               "offload_parameters requires gathers: zero3_compile or gather_at_use has to stand "
+               "before it"},
+        BadRow{"ShardsAndStates",
+               kDeepCompile,
+               3,
+               {"zero3_compile", "offload_adam_states_sync", "offload_parameters"},
+               "offload_parameters conflicts with offload_adam_states_sync: DeepSpeed takes one "
+               "target of offloading a run"},
+        BadRow{"ShardsAndInitialStates",
+               kDeepCompile,
+               3,
+               {"offload_adam_states_for_init", "zero3_compile", "offload_parameters"},
+               "offload_parameters conflicts with offload_adam_states_for_init: DeepSpeed takes "
+               "one target of offloading a run"},
         BadRow{"NotEvicted",
                kDeepCompile,
                3,

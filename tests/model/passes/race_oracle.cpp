@@ -84,7 +84,7 @@ std::vector<RaceOracle::Life> RaceOracle::Lives() const {
 
 void RaceOracle::CheckLife(const Life& life, std::vector<std::string>& races) const {
   const std::string name = "buffer " + std::to_string(life.buffer.index());
-  bool written = life.before_steps && !schedule_.buffer(life.buffer).on_host();
+  bool written = life.before_steps && schedule_.buffer(life.buffer).starts_filled();
   for (std::size_t i = 0; i < life.uses.size(); ++i) {
     const auto [node, writes] = life.uses[i];
     if (!written && !writes) {

@@ -130,7 +130,7 @@ TEST(PredictTest, TooMuchPinnedMemoryIsAnOutcome) {
   cluster.pinned_memory = Bytes::MiB(64) - Bytes(8);
   const Result result = Case(OneLayer(), spec, 1, cluster).Run().result;
   EXPECT_EQ(result.outcome, "out_of_pinned_memory");
-  EXPECT_EQ(result.stop->task, "offloaded optimizer states of one GPU");
+  EXPECT_EQ(result.stop->task, "what one GPU offloads");
   EXPECT_EQ(result.stop->requested, Bytes::MiB(8));
 }
 

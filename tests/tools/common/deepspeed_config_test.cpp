@@ -49,6 +49,16 @@ TEST(DeepSpeedConfigTest, OffloadedStatesBecomePassesOfStage3) {
   EXPECT_EQ(read(3, false).passes, std::nullopt);
 }
 
+TEST(DeepSpeedConfigTest, OffloadedActivationsAreStage3s) {
+  const auto read = [](int stage) {
+    return Read({{"zero_optimization", {{"stage", stage}}},
+                 {"compile", {{"deepcompile", true}, {"offload_activation", true}}}})
+        .spec.offload_activation;
+  };
+  EXPECT_TRUE(read(3));
+  EXPECT_FALSE(read(2));
+}
+
 // deepspeed/runtime/constants.py of 0.19.8: GRADIENT_CLIPPING_DEFAULT = 1.0; reduce_bucket_size
 // 5e8.
 TEST(DeepSpeedConfigTest, DefaultsAreDeepSpeeds) {

@@ -38,6 +38,8 @@ std::int64_t Ns(const Json& us) {
   return std::llround(us.get<double>() * 1000);
 }
 
+constexpr int kHost = 6;  // behind the streams
+
 TEST(TimelineTraceTest, HeaderSaysWhatItIs) {
   const PredictedStep step = PredictStack(1);
   const Json trace = Trace(step);
@@ -56,7 +58,8 @@ TEST(TimelineTraceTest, ThreadsAreStreamsAndHost) {
     }
   }
   const std::map<int, std::string> expected = {{0, "compute"}, {1, "gather"},  {2, "reduce"},
-                                               {3, "copy"},    {4, "offload"}, {5, "host"}};
+                                               {3, "copy"},    {4, "offload"}, {5, "reload"},
+                                               {6, "host"}};
   EXPECT_EQ(names, expected);
 }
 
@@ -64,7 +67,7 @@ TEST(TimelineTraceTest, EverySpanWithALengthIsThere) {
   const PredictedStep step = PredictStack(2);
   std::map<std::size_t, Json> by_task;
   for (const Json& event : Events(Trace(step), "X")) {
-    if (event["tid"] != 5) {
+    if (event["tid"] != kHost) {
       by_task[event["args"]["task"].get<std::size_t>()] = event;
     }
   }
@@ -95,7 +98,7 @@ TEST(TimelineTraceTest, EveryWorkOfTheHostIsThere) {
   }
   std::vector<std::int64_t> found;
   for (const Json& event : Events(Trace(step), "X")) {
-    if (event["tid"] == 5) {
+    if (event["tid"] == kHost) {
       found.push_back(Ns(event["ts"]));
     }
   }

@@ -1,0 +1,117 @@
+#include "model/passes/lower_state.h"
+
+namespace dcsim {
+namespace {
+
+constexpr std::size_t kEvents = 3;  // compute's position, the wait for it, the copy's end
+
+/// A copy of a shard over the link between host and GPU, behind what compute has to do so far, as
+/// DeepSpeed's copy streams wait for the compute stream before each.
+TaskDraft CopyDraft(LowerState& state, ParamId param, TaskKind kind, StreamRole stream) {
+  const bool leaves = kind == TaskKind::kOffload;
+  const Bytes bytes = state.builder.buffer(state.shards[param.index()].host).bytes;
+  TaskDraft draft = state.Draft(kind, stream);
+  draft.work = MemoryWork(leaves ? MemoryPattern::kOffload : MemoryPattern::kReload, bytes, 1,
+                          kEvents, static_cast<std::uint32_t>(param.index()));
+  if (const TaskId last = state.builder.last(StreamRole::kCompute); !last.is_none()) {
+    draft.waits.push_back(last);
+  }
+  return draft;
+}
+
+BufferId AddDeviceShard(LowerState& state, ParamId param, Bytes bytes) {
+  Buffer buffer;
+  buffer.bytes = bytes;
+  buffer.subject = static_cast<std::uint32_t>(param.index());
+  buffer.pool = static_cast<std::uint8_t>(StreamRole::kReload);
+  buffer.buffer_class = BufferClass::kParameter;
+  buffer.recorded_streams = StreamBit(StreamRole::kOffload);
+  return state.builder.AddBuffer(buffer);
+}
+
+void AddFree(LowerState& state, BufferId buffer) {
+  TaskDraft draft = state.Draft(TaskKind::kFree);  // memory stays taken until the copy has ended
+  draft.Free(buffer);
+  state.builder.Add(draft);
+}
+
+}  // namespace
+
+void AddHostShards(LowerState& state, std::size_t group) {
+  for (const ParamId param : state.groups[group].params) {
+    Buffer buffer;
+    buffer.bytes = Bytes(ShardElements(state.graph.numel(param), state.plan.ranks) *
+                         ElementBytes(state.graph.dtype(param)));
+    buffer.subject = static_cast<std::uint32_t>(param.index());
+    buffer.pool = static_cast<std::uint8_t>(group + 1);
+    buffer.buffer_class = BufferClass::kPinnedHost;
+    buffer.resident = true;
+    state.shards[param.index()].host = state.builder.AddBuffer(buffer);
+  }
+}
+
+void AddReloadShard(LowerState& state, ParamId param) {
+  OffloadedShard& shard = state.shards[param.index()];
+  if (shard.host.is_none() || !shard.device.is_none()) {
+    return;
+  }
+  TaskDraft copy = CopyDraft(state, param, TaskKind::kReload, StreamRole::kReload);
+  if (!shard.offload.is_none()) {
+    copy.waits.push_back(shard.offload);
+  }
+  shard.device = AddDeviceShard(state, param, state.builder.buffer(shard.host).bytes);
+  copy.Allocate(shard.device);
+  copy.Read(shard.host);
+  copy.Write(shard.device);
+  shard.reload = state.builder.Add(copy);
+}
+
+void AddOffloadShard(LowerState& state, ParamId param) {
+  OffloadedShard& shard = state.shards[param.index()];
+  if (shard.device.is_none()) {
+    return;
+  }
+  TaskDraft copy = CopyDraft(state, param, TaskKind::kOffload, StreamRole::kOffload);
+  copy.waits.push_back(shard.reload);
+  copy.Read(shard.device);
+  copy.Write(shard.host);
+  shard.offload = state.builder.Add(copy);
+  AddFree(state, shard.device);
+  shard.device = BufferId::None();
+}
+
+BufferId AddUpdatedBuffer(LowerState& state, std::size_t group) {
+  Buffer buffer;
+  buffer.bytes = Bytes(state.flat[group].partition * ElementBytes(state.groups[group].dtype));
+  buffer.subject = static_cast<std::uint32_t>(group);
+  buffer.buffer_class = BufferClass::kTemporary;
+  buffer.recorded_streams = StreamBit(StreamRole::kOffload);
+  return state.builder.AddBuffer(buffer);
+}
+
+void AddOffloadUpdated(LowerState& state, std::size_t group, BufferId updated) {
+  TaskDraft copy = state.Draft(TaskKind::kOffload, StreamRole::kOffload);
+  copy.work = MemoryWork(MemoryPattern::kOffload, state.builder.buffer(updated).bytes, 1, kEvents,
+                         static_cast<std::uint32_t>(group));
+  copy.waits.push_back(state.builder.last(StreamRole::kCompute));
+  copy.Read(updated);
+  for (const ParamId param : state.groups[group].params) {
+    if (state.graph.param(param).requires_grad) {
+      copy.Write(state.shards[param.index()].host);
+    }
+  }
+  state.builder.Add(copy);
+  AddFree(state, updated);
+}
+
+void AddReloadStreamWait(LowerState& state) {
+  const TaskId last = state.builder.last(StreamRole::kOffload);
+  if (!state.plan.options.offload_parameters || last.is_none()) {
+    return;
+  }
+  TaskDraft draft = state.Draft(TaskKind::kWait, StreamRole::kReload);
+  draft.waits.push_back(last);  // which waits for the compute stream (AddOffloadStreamWait)
+  state.builder.Add(draft);
+}
+
+}  // namespace dcsim
