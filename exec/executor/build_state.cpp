@@ -213,6 +213,11 @@ void BuildResidents(ExecutorState& state) {
   state.losses =
       at::empty({state.schedule().options().gradient_accumulation_steps},
                 at::TensorOptions().dtype(at::kFloat).pinned_memory(state.streams.on_gpu()));
+  state.losses_seen_by_device =
+      at::for_blob(state.losses.mutable_data_ptr(), state.losses.sizes())
+          .options(state.losses.options().device(state.streams.device()).pinned_memory(false))
+          .target_device(state.streams.device())
+          .make_tensor();
   DefineParams(state);
   IndexGradients(state);
   MakeEvents(state);

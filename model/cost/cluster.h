@@ -20,9 +20,11 @@ struct MatmulPeak {
 
 /// Time that the GPU spends between tasks.
 struct DeviceGaps {
-  std::optional<Duration> kernel;  // between neighbouring kernels of a stream; else the profile's
-  Duration collective;             // from the end of what a collective waits for until it has
-                                   // started on the last rank, skew between ranks included
+  std::optional<Duration> kernel;  // between neighbouring kernels of a stream
+  std::optional<Duration> step;  // between ops of a step, beyond their profile's gap; else `kernel`
+                                 // in place of the profile's
+  Duration collective;           // from the end of what a collective waits for until it has
+                                 // started on the last rank, skew between ranks included
   std::optional<Duration> queued;  // before a collective that follows a task of its stream at
                                    // once; else `kernel`
 };

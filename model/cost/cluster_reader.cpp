@@ -75,6 +75,10 @@ void ReadGaps(ObjectReader& object, GpuSpec& gpu) {
   if (fields.Optional("kernel", ReadDuration, kernel)) {
     gpu.gaps.kernel = kernel;
   }
+  Duration step;
+  if (fields.Optional("step", ReadDuration, step)) {
+    gpu.gaps.step = step;
+  }
   fields.Optional("collective", ReadDuration, gpu.gaps.collective);
   Duration queued;
   if (fields.Optional("queued", ReadDuration, queued)) {

@@ -90,6 +90,13 @@ Duration RingTime(const Cluster& cluster, CollectiveKind kind, Bytes payload, in
   return link.latency + link.hop_latency * steps + TransferTime(sent, bandwidth);
 }
 
+DeviceUse CollectiveUse(Engine engine, int ranks) {
+  if (ranks == 1) {
+    return DeviceUse::kSideStreaming;
+  }
+  return engine == Engine::kNccl ? DeviceUse::kCollective : DeviceUse::kCopyEngine;
+}
+
 double AlikeCalls(std::span<const Bytes> payloads) {
   double sum = 0;
   double squares = 0;
@@ -107,6 +114,9 @@ Estimate CollectiveTime(const Cluster& cluster,
                         Bytes payload,
                         int ranks,
                         double calls) {
+  if (ranks == 1 && kind == CollectiveKind::kAllReduce) {
+    return {Duration(), Source::kEstimated};
+  }
   if (ranks == 1) {
     const auto rate =
         static_cast<std::int64_t>(static_cast<double>(cluster.gpu.memory_bandwidth.count()) *

@@ -14,7 +14,8 @@ bool HasCollectiveTable(const Cluster& cluster, CollectiveKind kind, Engine engi
 ///
 ///   payload   of the full tensor (nccl-tests' size), summed over the calls of a group: one NCCL
 ///             group runs as one kernel
-///   ranks     >= 1; one rank costs a copy on its own GPU
+///   ranks     >= 1; one rank copies on its own GPU, and has nothing to do in an all-reduce, which
+///             is in place
 ///   calls     >= 1, of a group, as AlikeCalls counts them
 ///
 /// A measured table of the same kind, engine, ranks and calls answers where there is one: its point
@@ -28,6 +29,9 @@ Estimate CollectiveTime(const Cluster& cluster,
                         Bytes payload,
                         int ranks,
                         double calls = 1);
+
+/// What a collective occupies of the GPU: one rank copies on its own GPU, behind other work.
+DeviceUse CollectiveUse(Engine engine, int ranks);
 
 /// How many calls of one size split a group's payload as much as these do: (sum of sizes)^2 / sum
 /// of squares; n for n alike, little more than 1 for a large one with small ones. Tables are

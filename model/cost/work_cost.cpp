@@ -78,7 +78,9 @@ WorkCost OpCost(const CostInputs& inputs, OpId id) {
   const OpProfile* measured = inputs.profile == nullptr ? nullptr : inputs.profile->FindOp(id);
   if (measured != nullptr) {
     const auto kernels = static_cast<std::int64_t>(measured->kernels.size());
-    const Duration gap = inputs.cluster.gpu.gaps.kernel.value_or(inputs.profile->kernel_gap);
+    const DeviceGaps& gaps = inputs.cluster.gpu.gaps;
+    const Duration gap = gaps.step ? inputs.profile->kernel_gap + *gaps.step
+                                   : gaps.kernel.value_or(inputs.profile->kernel_gap);
     cost.device = measured->device_time + gap * kernels;
     cost.host = measured->host_time;
     cost.source = Source::kMeasured;
@@ -110,7 +112,7 @@ WorkCost CopyEngineCost(const CostInputs& inputs, const Collective& collective) 
   return {.device = sum.time,
           .host = inputs.cluster.host.copy * copies,
           .source = sum.source,
-          .use = DeviceUse::kCopyEngine};
+          .use = CollectiveUse(collective.engine, collective.ranks)};
 }
 
 /// Of the group that the collective launches.
@@ -137,7 +139,7 @@ WorkCost CollectiveCost(const CostInputs& inputs, const Collective& collective) 
   return {.device = estimate.time,
           .host = host.collective + host.grouped * (launches - 1),
           .source = estimate.source,
-          .use = DeviceUse::kCollective};
+          .use = CollectiveUse(collective.engine, collective.ranks)};
 }
 
 /// The measured rate of memory work, if any.

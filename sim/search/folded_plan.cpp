@@ -131,8 +131,7 @@ class Layout {
     task.issue = anchor.host + shift_;
     task.gpu.device = TimeOf(params);
     task.key = anchor.key | within_++;
-    task.gpu.use =
-        program_.gather_engine == Engine::kNccl ? DeviceUse::kCollective : DeviceUse::kCopyEngine;
+    task.gpu.use = CollectiveUse(program_.gather_engine, problem_.ranks);
     // The first gathers of a step stand before all of its compute, and wait for none of it.
     const bool first = anchor.compute == program_.first_step[At(Counter::kCompute)];
     if (!first || !plan_.waits.empty()) {

@@ -66,7 +66,7 @@ std::string HostText(const CalibrationResult& result, int gpus) {
 }
 
 std::string PatternText(const std::vector<exec::MemorySample>& samples) {
-  std::string text = "memory_patterns:        # bytes read plus written, on 512 MiB of bfloat16\n";
+  std::string text = "memory_patterns:        # bytes read plus written, on 500 MB of bfloat16\n";
   for (const exec::MemorySample& sample : samples) {
     text += "  " + std::string(MemoryPatternName(sample.pattern)) + ": " + Rate(sample.bandwidth) +
             "\n";

@@ -68,12 +68,14 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"RoundedUp", kGather, 3, 8, 24'001, Source::kEstimated}),
     RowName());
 
-// One rank copies on its own GPU: 2 * payload at 1 TB/s, and at least the shortest kernel's 2 us.
+// One rank copies on its own GPU: 2 * payload at 1 TB/s, and at least the shortest kernel's 2 us. An
+// all-reduce is in place.
 INSTANTIATE_TEST_SUITE_P(
     OneRank,
     CollectiveTimeTest,
     testing::Values(Case{"Copies", kGather, 4'000'000, 1, 8'000, Source::kEstimated},
-                    Case{"TakesAKernel", kReduce, 2, 1, 2'000, Source::kEstimated}),
+                    Case{"TakesAKernel", kScatter, 2, 1, 2'000, Source::kEstimated},
+                    Case{"HasNothingToReduce", kReduce, 4'000'000, 1, 0, Source::kEstimated}),
     RowName());
 
 TEST(CollectiveTimeTest, TableOfAnotherEngineDoesNotAnswer) {
