@@ -1,6 +1,7 @@
 #include "model/passes/gather_passes.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include "model/base/error.h"
@@ -194,19 +195,25 @@ void FuseGathers(const Graph& graph, int ranks, Bytes most, Plan& plan) {
   }
 }
 
+std::vector<bool> MatchingParams(const Graph& graph,
+                                 const std::string& pattern,
+                                 const std::string& where) {
+  std::vector<bool> matching;
+  for (const Param& param : graph.params) {
+    matching.push_back(Matches(param.name, pattern));
+  }
+  if (std::find(matching.begin(), matching.end(), true) == matching.end()) {
+    throw Error(where + ": no parameter matches '" + pattern + "'" +
+                DidYouMean(pattern, ParamNames(graph)));
+  }
+  return matching;
+}
+
 void KeepParameters(const Graph& graph, const KeepGathered& keep, Plan& plan) {
   std::vector<bool> kept(graph.params.size(), keep.all);
   for (const std::string& pattern : keep.patterns) {
-    bool any = false;
-    for (std::size_t i = 0; i < graph.params.size(); ++i) {
-      const bool matches = Matches(graph.params[i].name, pattern);
-      kept[i] = kept[i] || matches;
-      any = any || matches;
-    }
-    if (!any) {
-      throw Error("keep_gathered: no parameter matches '" + pattern + "'" +
-                  DidYouMean(pattern, ParamNames(graph)));
-    }
+    const std::vector<bool> matching = MatchingParams(graph, pattern, "keep_gathered");
+    std::transform(kept.begin(), kept.end(), matching.begin(), kept.begin(), std::logical_or<>());
   }
   plan.persistent.clear();
   for (std::size_t i = 0; i < kept.size(); ++i) {

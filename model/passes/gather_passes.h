@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "model/ir/graph.h"
@@ -24,6 +25,14 @@ void OverlapGathers(const Graph& graph, int ranks, const PolicyInputs& inputs, P
 /// Pass "fuse_gathers": launches that follow each other become one, issued where the first of them
 /// is, as long as it stays within `most` bytes of gathered parameters.
 void FuseGathers(const Graph& graph, int ranks, Bytes most, Plan& plan);
+
+/// By parameter, whether its name matches `pattern`, in which '*' stands for any run of characters.
+/// Throws Error, which names the nearest parameter, when none does.
+///
+///   where   of the pattern, in front of the message
+std::vector<bool> MatchingParams(const Graph& graph,
+                                 const std::string& pattern,
+                                 const std::string& where);
 
 /// Pass "keep_gathered": parameters that are gathered once a step and stay. Throws Error for a
 /// pattern that matches none.

@@ -26,38 +26,6 @@ constexpr std::array<std::string_view, 4> kPolicyNames = {"plain-1", "deepcompil
 constexpr std::string_view kPlainPolicy = kPolicyNames[0];
 constexpr std::string_view kEagerPolicy = kPolicyNames[3];
 
-/// What no plan can ask for, whatever made it; empty when the options agree.
-std::vector<std::string> FindOptionFaults(const ScheduleOptions& options) {
-  const bool eager = options.gradient_buckets == GradientBuckets::kEager;
-  const bool one_per_bucket = options.flush_collectives == FlushCollectives::kOnePerBucket;
-  if (one_per_bucket && CutByParameter(options)) {
-    return {
-        "flush_collectives: one_per_bucket is for all_reduce in stages 1 and 2; where partitions "
-        "are cut parameter by parameter, one reduce-scatter over a bucket would mix them"};
-  }
-  if (options.gather_engine == Engine::kCopyEngine && options.stage != 3) {
-    return {
-        "gather_engine: copy_engine is for stage 3, whose parameters lie in other ranks' memory"};
-  }
-  if (options.offload_parameters &&
-      (options.stage != 3 || options.gather_engine != Engine::kNccl)) {
-    return {
-        "offload_parameters is for stage 3 and gather_engine nccl: shards leave the GPU, where "
-        "other "
-        "stages keep parameters whole and copy engines read them"};
-  }
-  if (!eager && !options.contiguous_gradients) {
-    return {"contiguous_gradients: false is for eager gradient_buckets"};
-  }
-  if (eager && (one_per_bucket || options.buffer_lifetime != BufferLifetime::kStep ||
-                options.reduce_collective != ReduceCollective::kAllReduce)) {
-    return {
-        "gradient_buckets: eager ones are reduced whole and live for a step; reduce_scatter, "
-        "one_per_bucket and buffer_lifetime are for DeepCompile's"};
-  }
-  return {};
-}
-
 /// Keys of the spec that another policy or stage understands than its own; each with the reason.
 std::string FindMisplacedKey(const PlanSpec& spec) {
   const bool plain = spec.policy == kPlainPolicy;
@@ -258,6 +226,36 @@ Plan Resolve(const PlanSpec& spec, const Graph& graph, int ranks, const PolicyIn
 bool UsesMeasurements(const PlanSpec& spec) {
   return (IsDeepCompile(spec.policy) && spec.options.stage == 3) ||
          RunsPass(spec, "overlap_gathers");
+}
+
+std::vector<std::string> FindOptionFaults(const ScheduleOptions& options) {
+  const bool eager = options.gradient_buckets == GradientBuckets::kEager;
+  const bool one_per_bucket = options.flush_collectives == FlushCollectives::kOnePerBucket;
+  if (one_per_bucket && CutByParameter(options)) {
+    return {
+        "flush_collectives: one_per_bucket is for all_reduce in stages 1 and 2; where partitions "
+        "are cut parameter by parameter, one reduce-scatter over a bucket would mix them"};
+  }
+  if (options.gather_engine == Engine::kCopyEngine && options.stage != 3) {
+    return {
+        "gather_engine: copy_engine is for stage 3, whose parameters lie in other ranks' memory"};
+  }
+  if (options.offload_parameters &&
+      (options.stage != 3 || options.gather_engine != Engine::kNccl)) {
+    return {
+        "offload_parameters is for stage 3 and gather_engine nccl: shards leave the GPU, where "
+        "other stages keep parameters whole and copy engines read them"};
+  }
+  if (!eager && !options.contiguous_gradients) {
+    return {"contiguous_gradients: false is for eager gradient_buckets"};
+  }
+  if (eager && (one_per_bucket || options.buffer_lifetime != BufferLifetime::kStep ||
+                options.reduce_collective != ReduceCollective::kAllReduce)) {
+    return {
+        "gradient_buckets: eager ones are reduced whole and live for a step; reduce_scatter, "
+        "one_per_bucket and buffer_lifetime are for DeepCompile's"};
+  }
+  return {};
 }
 
 std::vector<std::string> FindPlanFaults(const Plan& plan, const Graph& graph) {

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "model/ir/graph.h"
 #include "model/ir/plan.h"
@@ -25,6 +27,9 @@ Plan Resolve(const PlanSpec& spec, const Graph& graph, int ranks, const PolicyIn
 
 /// Whether a spec's policy goes by what is known about the machine.
 bool UsesMeasurements(const PlanSpec& spec);
+
+/// What no plan can ask for, whatever made it; empty when the options agree.
+std::vector<std::string> FindOptionFaults(const ScheduleOptions& options);
 
 /// What is wrong with a plan for this graph: ops missing or out of order, gathers after the first
 /// use or of parameters not in use. Ids of parameters are in range already (ReadPlan). Empty when

@@ -1,12 +1,13 @@
 #include "sim/search/space.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "model/base/error.h"
 #include "model/cost/collective_cost.h"
 #include "model/ir/plan_options.h"
+#include "model/passes/gather_passes.h"
 #include "model/passes/resolve.h"
-#include "model/passes/sharding.h"
 
 namespace dcsim {
 namespace {
@@ -20,14 +21,35 @@ struct Dimension {
   std::vector<Json> values;
 };
 
-/// An option alone, so that a fault stands where the value does.
+/// An option alone, so that a fault stands where the value does, under the key once more.
 void CheckValue(const std::string& key, const Json& value, const Path& path, Faults& faults) {
   Json alone = {{"stage", 3}};
   alone[key] = value;
   ObjectReader object(alone, path, faults);
   ScheduleOptions ignored;
   ReadScheduleOptions(object, ignored);
-  object.RejectUnknown();
+}
+
+/// Takes the second key of CheckValue away: "/options/stage/2/stage" is "/options/stage/2".
+Locator WithoutSecondKey(const Locator& locate) {
+  return [&locate](const std::string& pointer) {
+    const std::size_t last = std::min(pointer.rfind('/'), pointer.size());
+    const bool second = pointer.starts_with("/options" + pointer.substr(last) + "/");
+    return locate(second ? pointer.substr(0, last) : pointer);
+  };
+}
+
+void CheckKey(const std::string& key, const Path& path, Faults& faults) {
+  Json known;
+  PrintScheduleOptions({}, known);
+  if (known.contains(key)) {
+    return;
+  }
+  std::vector<std::string_view> names;
+  for (const auto& [name, unused] : known.items()) {
+    names.push_back(name);
+  }
+  faults.Add(path, "unknown key '" + key + "'" + DidYouMean(key, names));
 }
 
 std::vector<Dimension> ReadDimensions(const Json& options, const Path& path, Faults& faults) {
@@ -39,6 +61,7 @@ std::vector<Dimension> ReadDimensions(const Json& options, const Path& path, Fau
   for (const auto& [key, value] : options.items()) {
     Dimension dimension{key, {}};
     const Path own(path, key);
+    CheckKey(key, own, faults);
     if (value.is_array() && value.empty()) {
       faults.Add(own, "expected at least one value");
     }
@@ -64,13 +87,10 @@ void Normalise(ScheduleOptions& options) {
     options.release = ReleaseMode::kEventOrdered;
     options.gather_engine = Engine::kNccl;
   }
+  options.offload_period = OffloadPeriod::kStep;  // no state moves
   if (options.gather_engine == Engine::kCopyEngine) {
     options.communicators = 1;  // copies queue in none
   }
-}
-
-bool Agree(const ScheduleOptions& options) {
-  return options.flush_collectives != FlushCollectives::kOnePerBucket || !CutByParameter(options);
 }
 
 ScheduleOptions OptionsOf(const Json& combination) {
@@ -83,7 +103,10 @@ ScheduleOptions OptionsOf(const Json& combination) {
   return options;
 }
 
-std::vector<ScheduleOptions> Combine(const std::vector<Dimension>& dimensions) {
+/// All combinations that no rule of plans forbids; `where` they stand. Throws Error with a rule
+/// when none is left.
+std::vector<ScheduleOptions> Combine(const std::vector<Dimension>& dimensions,
+                                     const std::string& where) {
   std::vector<Json> combinations = {Json::object()};
   for (const Dimension& dimension : dimensions) {
     std::vector<Json> longer;
@@ -96,12 +119,17 @@ std::vector<ScheduleOptions> Combine(const std::vector<Dimension>& dimensions) {
     combinations = std::move(longer);
   }
   std::vector<ScheduleOptions> all;
+  std::vector<std::string> faults;
   for (const Json& combination : combinations) {
     ScheduleOptions options = OptionsOf(combination);
     Normalise(options);
-    if (Agree(options) && std::find(all.begin(), all.end(), options) == all.end()) {
+    faults = FindOptionFaults(options);
+    if (faults.empty() && std::find(all.begin(), all.end(), options) == all.end()) {
       all.push_back(options);
     }
+  }
+  if (all.empty()) {
+    throw Error(where + ": no combination of these values is possible: " + faults.front());
   }
   return all;
 }
@@ -110,11 +138,15 @@ void ReadCount(ObjectReader& object, std::string_view key, std::int64_t least, s
   constexpr std::int64_t kMost = 1'000'000;
   if (object.Optional(key, ReadInteger, to) && (to < least || to > kMost)) {
     object.faults().Add(object.At(key), "expected a count from " + std::to_string(least) + " to " +
-                                            std::to_string(kMost));
+                                            std::to_string(kMost) + ", found " +
+                                            std::to_string(to));
   }
 }
 
-void ReadNames(ObjectReader& object, std::string_view key, std::vector<std::string>& names) {
+void ReadPatterns(ObjectReader& object,
+                  std::string_view key,
+                  const Locator& locate,
+                  std::vector<ParamPattern>& patterns) {
   const Json* list = object.Find(key);
   if (list == nullptr) {
     return;
@@ -125,21 +157,21 @@ void ReadNames(ObjectReader& object, std::string_view key, std::vector<std::stri
     return;
   }
   for (std::size_t i = 0; i < list->size(); ++i) {
-    if (auto name = ReadString((*list)[i], Path(path, i), object.faults())) {
-      names.push_back(*std::move(name));
+    const Path own(path, i);
+    if (auto text = ReadString((*list)[i], own, object.faults())) {
+      patterns.push_back({*std::move(text), locate(own.Pointer())});
     }
   }
 }
 
-void ReadGathers(const Json& value, const Path& path, Faults& faults, GatherSpace& space) {
-  ObjectReader object(value, path, faults);
+void ReadGathers(ObjectReader& object, const Locator& locate, GatherSpace& space) {
   ReadCount(object, "most_ahead", 0, space.most_ahead);
   ReadCount(object, "most_in_launch", 1, space.most_in_launch);
   object.Optional("largest_launch", ReadBytes, space.largest_launch);
   object.Optional("most_in_flight", ReadBytes, space.most_in_flight);
   object.Optional("choose_persistent", ReadBool, space.choose_persistent);
-  ReadNames(object, "always_gathered", space.always_gathered);
-  ReadNames(object, "never_kept", space.never_kept);
+  ReadPatterns(object, "always_gathered", locate, space.always_gathered);
+  ReadPatterns(object, "never_kept", locate, space.never_kept);
   object.RejectUnknown();
 }
 
@@ -154,15 +186,14 @@ void CheckCombinations(const std::vector<Dimension>& dimensions, const Path& pat
   }
 }
 
-/// The parameters that patterns match, as a policy matches them.
-std::vector<bool> Matching(const std::vector<std::string>& patterns, const Graph& graph) {
-  std::vector<bool> matching(graph.params.size());
-  PlanSpec spec;
-  spec.keep_gathered.patterns = patterns;
-  for (const ParamId id : Resolve(spec, graph, 1).persistent) {
-    matching[id.index()] = true;
+/// The parameters that patterns match.
+std::vector<bool> Matching(const std::vector<ParamPattern>& patterns, const Graph& graph) {
+  std::vector<bool> all(graph.params.size());
+  for (const ParamPattern& pattern : patterns) {
+    const auto matching = MatchingParams(graph, pattern.text, pattern.where);
+    std::transform(all.begin(), all.end(), matching.begin(), all.begin(), std::logical_or<>());
   }
-  return matching;
+  return all;
 }
 
 std::vector<std::uint32_t> SiteOfParam(const std::vector<GatherSite>& sites, std::size_t params) {
@@ -177,12 +208,15 @@ std::vector<std::uint32_t> SiteOfParam(const std::vector<GatherSite>& sites, std
 
 SearchSpace ReadSearchSpace(const Json& document, const Locator& locate) {
   RequireFormat(document, kFormat, locate);
-  Faults faults(locate);
+  Faults faults(WithoutSecondKey(locate));
   const Path root;
   ObjectReader object(document, root, faults);
   SearchSpace space;
   object.Require("format");
-  object.Optional("memory_limit", ReadBytes, space.memory_limit);
+  if (object.Optional("memory_limit", ReadBytes, space.memory_limit) &&
+      *space.memory_limit <= Bytes(0)) {
+    faults.Add(object.At("memory_limit"), "expected an amount above 0");
+  }
   std::vector<Dimension> dimensions;
   if (const Json* options = object.Require("options")) {
     const Path path = object.At("options");
@@ -200,14 +234,13 @@ SearchSpace ReadSearchSpace(const Json& document, const Locator& locate) {
     space.names_clipping = options->contains("gradient_clipping");
   }
   if (const Json* gathers = object.Find("gathers")) {
-    ReadGathers(*gathers, object.At("gathers"), faults, space.gathers);
+    const Path path = object.At("gathers");
+    ObjectReader reader(*gathers, path, faults);
+    ReadGathers(reader, locate, space.gathers);
   }
   object.RejectUnknown();
   faults.ThrowIfAny();
-  space.options = Combine(dimensions);
-  if (space.options.empty()) {
-    throw Error(locate("/options") + ": no two of these values go together");
-  }
+  space.options = Combine(dimensions, locate("/options"));
   return space;
 }
 

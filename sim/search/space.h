@@ -11,6 +11,12 @@
 
 namespace dcsim {
 
+/// Parameters by name, in which '*' stands for any run of characters.
+struct ParamPattern {
+  std::string text;
+  std::string where;  // it stands, for a message when it matches nothing
+};
+
 /// What a search may change about the gathers of ZeRO-3, parameter by parameter.
 struct GatherSpace {
   std::int64_t most_ahead = 64;  // parameters that a gather may be issued before its own, by use
@@ -18,8 +24,8 @@ struct GatherSpace {
   Bytes largest_launch = Bytes(1'000'000'000);  // DeepCompile's MAX_FUSE_SIZE
   std::optional<Bytes> most_in_flight;  // gathered before its first use, persistent ones left out
   bool choose_persistent = true;        // which parameters stay gathered
-  std::vector<std::string> always_gathered;  // names with '*' of those that stay in any case
-  std::vector<std::string> never_kept;       // names with '*' of those that may not stay
+  std::vector<ParamPattern> always_gathered;  // parameters that stay in any case
+  std::vector<ParamPattern> never_kept;       // that may not stay otherwise
 };
 
 /// The schedules among which a search chooses. File form: dc-space/1 (docs/search.md).
@@ -43,7 +49,8 @@ bool LeaveOutUnmeasuredCopies(const Cluster& cluster, int ranks, SearchSpace& sp
 
 /// Reads a dc-space/1 document. Every combination of the listed options is kept that no rule of
 /// plans forbids; what a stage does not look at takes its first value. Throws Error with every
-/// fault: unknown keys with the nearest known one, values out of range, no combination left.
+/// fault: unknown keys with the nearest known one, values out of range, no combination left and
+/// the rule that forbids one.
 SearchSpace ReadSearchSpace(const Json& document, const Locator& locate);
 
 /// What a search without a space file chooses from; the same as configs/spaces/default.yaml.

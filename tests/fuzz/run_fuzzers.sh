@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the fuzzers (preset fuzz: clang, address and undefined-behaviour sanitizers) and runs each.
 #
-#   run_fuzzers.sh SECONDS [TARGET...]   TARGETs default to all: cluster graph gzip plan profile schedule
+#   run_fuzzers.sh SECONDS [TARGET...]   TARGETs default to all: cluster graph gzip plan profile schedule space
 #
 # Replays the committed corpus first, then mutates it for SECONDS. New inputs go to
 # build/fuzz/corpus/TARGET; an input that crashes, leaks, hangs for 10 s or takes 2 GB is kept as
@@ -14,7 +14,7 @@ cd "$(root_folder)"
 seconds="$1"
 shift
 targets=("$@")
-[ ${#targets[@]} -gt 0 ] || targets=(cluster graph gzip plan profile schedule)
+[ ${#targets[@]} -gt 0 ] || targets=(cluster graph gzip plan profile schedule space)
 
 cmake --preset fuzz -G Ninja >/dev/null || fail "cmake --preset fuzz failed"
 cmake --build build/fuzz --target fuzzers || fail "the build of preset fuzz failed"

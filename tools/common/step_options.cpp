@@ -31,6 +31,7 @@ void DeclareClusterOverrides(CLI::App& app, std::vector<std::string>& overrides)
 void DeclareStepOptions(CLI::App& app, StepOptions& options) {
   app.add_option("WORKLOAD", options.workload, "folder of a recorded workload (traces/qwen3-8b)")
       ->required();
+  DeclareSizes(app, options.sizes);
   app.add_option("--cluster", options.cluster, "cluster file (configs/clusters/h200-8.yaml)")
       ->required();
   DeclareClusterOverrides(app, options.cluster_overrides);
@@ -45,7 +46,7 @@ void DeclareStepOptions(CLI::App& app, StepOptions& options) {
 
 LoadedStep LoadStep(const StepOptions& options) {
   const std::vector<Override> overrides = ParseOverrides(options.overrides, "--set");
-  Workload workload = LoadWorkload(options.workload);
+  Workload workload = LoadWorkload(options.workload, options.sizes);
   Cluster cluster =
       LoadCluster(options.cluster, ParseOverrides(options.cluster_overrides, kClusterSet));
   std::optional<Profile> profile = FindProfile(workload, cluster.gpu.name);

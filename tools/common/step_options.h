@@ -7,12 +7,14 @@
 
 #include "sim/analysis/predict.h"
 #include "tools/common/load.h"
+#include "tools/common/recorded_sizes.h"
 
 namespace dcsim {
 
 /// The options of every subcommand that is about one schedule of one workload.
 struct StepOptions {
   std::string workload;
+  AskedSizes sizes;
   std::string cluster;
   std::string plan;
   int gpus = 0;  // 0: all of the cluster
@@ -23,7 +25,7 @@ struct StepOptions {
 /// Declares --cluster-set, for what-ifs.
 void DeclareClusterOverrides(CLI::App& app, std::vector<std::string>& overrides);
 
-/// Declares WORKLOAD, --cluster, --cluster-set, --plan, --gpus and --set.
+/// Declares WORKLOAD, --batch, --seq, --cluster, --cluster-set, --plan, --gpus and --set.
 void DeclareStepOptions(CLI::App& app, StepOptions& options);
 
 /// What those options name, loaded and lowered.

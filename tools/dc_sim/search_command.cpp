@@ -24,6 +24,7 @@ namespace {
 
 struct SearchCommandOptions {
   std::string workload;
+  AskedSizes sizes;
   std::string cluster;
   std::vector<std::string> cluster_overrides;
   std::string space;
@@ -80,7 +81,7 @@ Plan LoadBaseline(const std::string& path,
 }
 
 LoadedSearch Load(const SearchCommandOptions& options) {
-  Workload workload = LoadWorkload(options.workload);
+  Workload workload = LoadWorkload(options.workload, options.sizes);
   Cluster cluster =
       LoadCluster(options.cluster, ParseOverrides(options.cluster_overrides, "--cluster-set"));
   auto profile = FindProfile(workload, cluster.gpu.name);
@@ -336,6 +337,7 @@ ExitCode RunSearch(const SearchCommandOptions& options) {
 void DeclareSearchOptions(CLI::App& app, SearchCommandOptions& options) {
   app.add_option("WORKLOAD", options.workload, "folder of a recorded workload (traces/qwen3-8b)")
       ->required();
+  DeclareSizes(app, options.sizes);
   app.add_option("--cluster", options.cluster, "cluster file (configs/clusters/h200-8.yaml)")
       ->required();
   DeclareClusterOverrides(app, options.cluster_overrides);

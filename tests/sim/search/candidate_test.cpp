@@ -43,8 +43,8 @@ TEST(CandidateTest, ChangesStayInTheSpace) {
   const SearchProblem problem = MakeProblem({graph, nullptr, cluster}, 4);
   SearchSpace space = SmallSpace(3);
   space.gathers.most_in_flight = Bytes::MiB(100);
-  space.gathers.never_kept = {"w1"};
-  space.gathers.always_gathered = {"w2"};
+  space.gathers.never_kept = {{"w1", "space"}};
+  space.gathers.always_gathered = {{"w2", "space"}};
   const Moves moves(problem, space);
   Random random(5);
   Candidate candidate = moves.Uniform(space.options.front(), 2, 1, {});

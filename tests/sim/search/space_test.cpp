@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "model/passes/resolve.h"
 #include "tests/sim/search/search_kit.h"
 #include "tests/sim/test_cluster.h"
 #include "tests/support/error_text.h"
@@ -80,11 +81,49 @@ TEST(SearchSpaceTest, NamesEveryFault) {
   EXPECT_NE(text.find("did you mean 'most_ahead'"), std::string::npos) << text;
 }
 
-TEST(SearchSpaceTest, NothingLeftIsAnError) {
+// Once, however many values it has.
+TEST(SearchSpaceTest, UnknownKeyIsNamedOnce) {
+  EXPECT_EQ(ErrorText([] {
+              Read({{"stage", 3}, {"comunicators", {1, 2}}});
+            }),
+            "space.yaml: /options/comunicators: unknown key 'comunicators', did you mean "
+            "'communicators'?");
+}
+
+TEST(SearchSpaceTest, FaultStandsWhereItsValueDoes) {
+  EXPECT_EQ(ErrorText([] {
+              Read({{"stage", {1, 4}}, {"communicators", 3}});
+            }),
+            "space.yaml: /options/stage/1: expected a whole number from 1 to 3, found 4\n"
+            "space.yaml: /options/communicators: expected a whole number from 1 to 2, found 3");
+}
+
+TEST(SearchSpaceTest, NothingLeftIsAnErrorWithTheRule) {
   const std::string text = ErrorText([] {
     Read({{"stage", 3}, {"flush_collectives", "one_per_bucket"}});
   });
-  EXPECT_NE(text.find("space.yaml"), std::string::npos) << text;
+  EXPECT_NE(text.find("space.yaml: /options: no combination"), std::string::npos) << text;
+  EXPECT_NE(text.find("one_per_bucket is for all_reduce"), std::string::npos) << text;
+}
+
+// Eager buckets are reduced whole; false is for them alone: (deepcompile, true), (eager, true),
+// (eager, false), the first with either collective.
+TEST(SearchSpaceTest, RulesOfPlansHold) {
+  const SearchSpace space = Read({{"stage", 2},
+                                  {"gradient_buckets", {"deepcompile", "eager"}},
+                                  {"contiguous_gradients", {true, false}},
+                                  {"reduce_collective", {"all_reduce", "reduce_scatter"}}});
+  EXPECT_EQ(space.options.size(), 4U);
+  for (const ScheduleOptions& options : space.options) {
+    EXPECT_EQ(FindOptionFaults(options), std::vector<std::string>());
+  }
+}
+
+TEST(SearchSpaceTest, PatternWithoutAParameterSaysWhereItStands) {
+  const Graph graph = ProductChain(2);
+  const SearchSpace space = Read({{"stage", 3}}, {{"always_gathered", {"w0", "v*"}}});
+  EXPECT_EQ(ErrorText([&] { GatherRules(space.gathers, graph); }),
+            "space.yaml: /gathers/always_gathered/1: no parameter matches 'v*'");
 }
 
 TEST(SearchSpaceTest, StageMustBeNamed) {
