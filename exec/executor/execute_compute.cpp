@@ -32,8 +32,8 @@ void DefineParamViews(ExecutorState& state, const Op& op) {
 /// A kernel writes the loss to where the host reads it: a copy would queue behind whatever the copy
 /// engine brings to the host (offloaded states), and compute behind it.
 void KeepLoss(ExecutorState& state, const at::Tensor& loss) {
-  at::Tensor kept = state.losses_seen_by_device[state.micro_step];
-  at::mul_out(kept, loss.view({}), at::Scalar(1));
+  at::Tensor kept = state.losses_seen_by_device[state.micro_step].view(loss.sizes());
+  at::mul_out(kept, loss, at::Scalar(1));
 }
 
 /// Remembers which buffer of the schedule each storage is now, and the tensors of gradients by it.

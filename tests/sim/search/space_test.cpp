@@ -51,6 +51,7 @@ Cluster WithCopyTable(int ranks) {
   cluster.collectives.push_back({CollectiveKind::kAllGather,
                                  Engine::kCopyEngine,
                                  ranks,
+                                 /*calls=*/1,
                                  {{Bytes::MiB(1), Duration::FromUs(40)}}});
   return cluster;
 }
