@@ -4,6 +4,7 @@
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros.h>
 
+#include "exec/device/cuda_call.h"
 #include "exec/executor/execute.h"
 #include "exec/interpreter/graph_runner.h"
 #include "exec/reference/reference_data.h"
@@ -185,6 +186,23 @@ void MakeEvents(ExecutorState& state) {
   state.streams.MakeEvents(count);
 }
 
+/// Losses stay on the device: on their way to the host they would queue behind offloaded states,
+/// and compute behind them. Their memory is not the allocator's, whose bytes are the schedule's.
+at::Tensor MakeLosses(const ExecutorState& state) {
+  const std::int64_t count = state.schedule().options().gradient_accumulation_steps;
+  const auto options = at::TensorOptions().dtype(at::kFloat).device(state.streams.device());
+  if (!state.streams.on_gpu()) {
+    return at::zeros({count}, options);
+  }
+  void* memory = nullptr;
+  DCSIM_CUDA(cudaMalloc(&memory, static_cast<std::size_t>(count) * sizeof(float)));
+  return at::for_blob(memory, {count})
+      .options(options)
+      .target_device(state.streams.device())
+      .deleter([](void* own) { static_cast<void>(cudaFree(own)); })
+      .make_tensor();
+}
+
 }  // namespace
 
 void BuildResidents(ExecutorState& state) {
@@ -211,14 +229,7 @@ void BuildResidents(ExecutorState& state) {
   }
   OpenPeers(state);
   state.kept_gradients.resize(state.flat.size());
-  state.losses =
-      at::empty({state.schedule().options().gradient_accumulation_steps},
-                at::TensorOptions().dtype(at::kFloat).pinned_memory(state.streams.on_gpu()));
-  state.losses_seen_by_device =
-      at::for_blob(state.losses.mutable_data_ptr(), state.losses.sizes())
-          .options(state.losses.options().device(state.streams.device()).pinned_memory(false))
-          .target_device(state.streams.device())
-          .make_tensor();
+  state.losses = MakeLosses(state);
   DefineParams(state);
   IndexGradients(state);
   MakeEvents(state);

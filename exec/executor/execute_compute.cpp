@@ -1,6 +1,5 @@
 #include <ATen/ops/as_strided.h>
 #include <ATen/ops/full.h>
-#include <ATen/ops/mul.h>
 
 #include "exec/executor/execute.h"
 #include "model/base/error.h"
@@ -27,13 +26,6 @@ void DefineParamViews(ExecutorState& state, const Op& op) {
     DCSIM_CHECK(!param.is_none()) << "value " << state.graph().value(input).name << " is not alive";
     state.frame[input.index()] = ViewOfParam(state, input, param);
   }
-}
-
-/// A kernel writes the loss to where the host reads it: a copy would queue behind whatever the copy
-/// engine brings to the host (offloaded states), and compute behind it.
-void KeepLoss(ExecutorState& state, const at::Tensor& loss) {
-  at::Tensor kept = state.losses_seen_by_device[state.micro_step].view(loss.sizes());
-  at::mul_out(kept, loss, at::Scalar(1));
 }
 
 /// Remembers which buffer of the schedule each storage is now, and the tensors of gradients by it.
@@ -67,7 +59,7 @@ void ExecuteOp(ExecutorState& state, TaskId id) {
       state.buffers[buffer.index()] = state.frame[output.index()];
     }
     if (output == state.loss_value) {
-      KeepLoss(state, state.frame[output.index()]);
+      state.losses[state.micro_step].copy_(state.frame[output.index()], /*non_blocking=*/true);
     }
   }
 }

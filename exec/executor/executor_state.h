@@ -47,8 +47,7 @@ struct StepExecutor::State {
   std::vector<std::size_t> event_of;    // by task: its event's slot, or kNoEvent
   std::vector<at::Tensor> held_before;  // outputs of the micro-step before, caller's
   std::map<std::pair<int, int>, std::vector<at::Tensor>> prepared_inputs;  // by step, micro-step
-  at::Tensor losses;                 // [micro-steps] of the step, float32, pinned on the host
-  at::Tensor losses_seen_by_device;  // the same memory
+  at::Tensor losses;  // [micro-steps] of the step, float32, outside of PyTorch's allocator
   std::vector<std::vector<at::Tensor>>
       peers;           // by group, by rank: weights, where gathers read them
   at::Tensor barrier;  // float32 [1], what ranks reduce to meet

@@ -189,7 +189,7 @@ TaskId StepExecutor::current_task() const {
 
 std::vector<double> StepExecutor::losses() {
   Synchronize();
-  const at::Tensor losses = state_->losses.to(at::kDouble);
+  const at::Tensor losses = state_->losses.cpu().to(at::kDouble);
   const auto* data = losses.const_data_ptr<double>();
   return {data, data + losses.numel()};
 }

@@ -92,8 +92,8 @@ def train_with_ddp(arguments: argparse.Namespace, workload: str, accumulation: i
 
 
 def distance(a: list[float], b: list[float]) -> float:
-    """Of two lists of losses, as a share of the first loss: later ones may be small."""
-    return max(abs(x - y) for x, y in zip(a, b, strict=True)) / abs(b[0])
+    """Of two lists of losses, as a share of the first; of 1 where it is less: such a loss is a mean of values of both signs."""
+    return max(abs(x - y) for x, y in zip(a, b, strict=True)) / max(1.0, abs(b[0]))
 
 
 def check_losses(case: str, results: dict[str, Any], ddp: list[float], exact: set[str]) -> None:

@@ -146,7 +146,7 @@ TEST(LoadTest, ClusterTakesItsGpuFromAFileBesideIt) {
 
 TEST(LoadTest, MissingClusterNamesTheNearestFile) {
   EXPECT_EQ(ErrorText([] { LoadCluster(ClusterFile("h200-9.yaml")); }),
-            ClusterFile("h200-9.yaml") + ": no such cluster file, did you mean 'h200-2.yaml'?");
+            ClusterFile("h200-9.yaml") + ": no such cluster file, did you mean 'h200-1.yaml'?");
 }
 
 /// A copy of the H200 cluster with one text replaced, and its GPU file beside it.
