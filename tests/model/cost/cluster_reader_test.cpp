@@ -82,12 +82,14 @@ TEST(ClusterReaderTest, WithoutContentionNothingDisturbs) {
 TEST(ClusterReaderTest, ContentionIsRead) {
   Json document = ClusterDocument();
   document["gpu"]["contention"] = {{"matmul", {{"collective", 0.68}}}, {"source", "made up"}};
-  document["gpu"]["gaps"] = {{"kernel", "2 us"}, {"collective", "18 us"}, {"source", "made up"}};
+  document["gpu"]["gaps"] = {
+      {"kernel", "2 us"}, {"step", "1 us"}, {"collective", "18 us"}, {"source", "made up"}};
   const GpuSpec gpu = ReadCluster(document, PointerLocator("c")).gpu;
   EXPECT_TRUE(gpu.contention.measured);
   EXPECT_EQ(gpu.contention.Rate(DeviceUse::kMatmul, DeviceUse::kCollective), 680);
   EXPECT_EQ(gpu.contention.Rate(DeviceUse::kCollective, DeviceUse::kMatmul), Contention::kAlone);
   EXPECT_EQ(gpu.gaps.kernel, Duration::FromUs(2));
+  EXPECT_EQ(gpu.gaps.step, Duration::FromUs(1));
   EXPECT_EQ(gpu.gaps.collective, Duration::FromUs(18));
   EXPECT_FALSE(gpu.gaps.queued);
   EXPECT_EQ(gpu.contention.collective_multiprocessors, 0);

@@ -68,8 +68,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"RoundedUp", kGather, 3, 8, 24'001, Source::kEstimated}),
     RowName());
 
-// One rank copies on its own GPU: 2 * payload at 1 TB/s, and at least the shortest kernel's 2 us. An
-// all-reduce is in place.
+// One rank copies on its own GPU: 2 * payload at 1 TB/s, and at least the shortest kernel's 2 us.
+// An all-reduce is in place.
 INSTANTIATE_TEST_SUITE_P(
     OneRank,
     CollectiveTimeTest,

@@ -83,7 +83,9 @@ TEST(RooflineTest, DTypeThatTheGpuDoesNotMultiplyIsAnError) {
 }
 
 /// The cost of one work over op 1 of LargeProduct's graph.
-WorkCost CostOf(const Work& work, const Profile* profile = nullptr) {
+WorkCost CostOf(const Work& work,
+                const Profile* profile = nullptr,
+                const Cluster& cluster = TestCluster()) {
   ScheduleBuilder builder(4, ScheduleOptions());
   Collective collective;
   collective.ranks = 4;
@@ -98,7 +100,7 @@ WorkCost CostOf(const Work& work, const Profile* profile = nullptr) {
   draft.work = work;
   builder.Add(draft);
   const Schedule schedule = std::move(builder).Build();
-  return EstimateWorks(schedule, LargeProduct("bfloat16"), profile, TestCluster()).at(0);
+  return EstimateWorks(schedule, LargeProduct("bfloat16"), profile, cluster).at(0);
 }
 
 Work OpWork(std::uint32_t op) {
@@ -141,6 +143,24 @@ TEST(WorkCostTest, KernelsOfAMeasuredOpHaveAGapEach) {
   EXPECT_EQ(CostOf(OpWork(1), &profile).device.ns(), 35'433);
 }
 
+// The GPU's own gap stands in for the profile's, 33,333 + 2 * 2,000 ns, unless it says what a step
+// adds to it: 33,333 + 2 * (700 + 500).
+TEST(WorkCostTest, StepAddsToTheGapOfAProfile) {
+  Profile profile;
+  profile.kernel_gap = Duration::FromNs(700);
+  profile.kernels.resize(1);
+  OpProfile entry;
+  entry.op = OpId(1);
+  entry.device_time = Duration::FromNs(33'333);
+  entry.kernels = {0, 0};
+  profile.ops.push_back(entry);
+  Cluster cluster = TestCluster();
+  cluster.gpu.gaps.kernel = Duration::FromNs(2'000);
+  EXPECT_EQ(CostOf(OpWork(1), &profile, cluster).device.ns(), 37'333);
+  cluster.gpu.gaps.step = Duration::FromNs(500);
+  EXPECT_EQ(CostOf(OpWork(1), &profile, cluster).device.ns(), 35'733);
+}
+
 TEST(WorkCostTest, OpThatAProfileLacksIsEstimated) {
   const Profile profile;
   EXPECT_EQ(CostOf(OpWork(1), &profile).source, Source::kEstimated);
@@ -160,6 +180,23 @@ TEST(WorkCostTest, GroupOfCollectivesTakesItsSummedPayload) {
   EXPECT_EQ(cost.device.ns(), 40'000);
   EXPECT_EQ(cost.host.ns(), 16'000);
   EXPECT_EQ(cost.source, Source::kMeasured);
+}
+
+// Two calls of 1 and 2 MB count as 3^2 / (1^2 + 2^2) = 1.8 alike ones: log 1.8 / log 4 = 0.424 of
+// the way from the single call's 40 us to the 100 us of a group of four. The second call costs the
+// host 3 us.
+TEST(WorkCostTest, GroupTakesItsOwnTableAndHostTime) {
+  Cluster cluster = TestCluster();
+  cluster.host.grouped = Duration::FromUs(3);
+  cluster.collectives.push_back(cluster.collectives[0]);
+  cluster.collectives.back().calls = 4;
+  cluster.collectives.back().points = {{Bytes(3'000'000), Duration::FromUs(100)}};
+  Work work;
+  work.kind = Work::Kind::kCollective;
+  const WorkCost cost = CostOf(work, nullptr, cluster);
+  EXPECT_EQ(cost.device.ns(), 65'440);
+  EXPECT_EQ(cost.host.ns(), 11'000);
+  EXPECT_EQ(cost.source, Source::kInterpolated);
 }
 
 TEST(WorkCostTest, OneLaunchIsOneCallOfTheHost) {
