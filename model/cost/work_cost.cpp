@@ -20,6 +20,8 @@ struct CostInputs {
   const Profile* profile;
   const Cluster& cluster;
   StepFacts facts;
+  OpId first_launch;      // the forward's first op with a kernel
+  Duration input_copies;  // in front of it: the micro-step's inputs, from pinned host memory
 };
 
 Duration RoundUpNs(double seconds) {
@@ -69,6 +71,43 @@ DeviceUse UseOf(const Graph& graph, OpId id) {
   return DeviceUse::kStreaming;
 }
 
+/// The measured rate of memory work, if any.
+std::optional<BytesPerSecond> FindRate(const Cluster& cluster, MemoryPattern pattern) {
+  for (const PatternRate& entry : cluster.memory_patterns) {
+    if (entry.pattern == pattern) {
+      return entry.rate;
+    }
+  }
+  return std::nullopt;
+}
+
+/// Rate of copies between a GPU and pinned host memory: measured, or the GPU file's figure, which
+/// may be missing (0).
+std::pair<BytesPerSecond, Source> HostRateOf(const Cluster& cluster, MemoryPattern pattern) {
+  if (const auto measured = FindRate(cluster, pattern)) {
+    return {*measured, Source::kMeasured};
+  }
+  return {cluster.gpu.host_bandwidth, Source::kEstimated};
+}
+
+/// Without a rate for copies from the host the inputs are there already.
+void AddInputCopies(CostInputs& inputs) {
+  const auto [rate, source] = HostRateOf(inputs.cluster, MemoryPattern::kReload);
+  if (rate.count() == 0) {
+    return;
+  }
+  Bytes bytes;
+  for (const Input& input : inputs.graph.inputs) {
+    bytes += inputs.graph.value(input.value).bytes();
+  }
+  inputs.input_copies = TransferTime(bytes, rate);
+  const auto& views = inputs.facts.is_view;
+  const auto launch = std::find(views.begin(), views.end(), false);
+  if (launch != views.end()) {
+    inputs.first_launch = OpId(static_cast<std::size_t>(launch - views.begin()));
+  }
+}
+
 WorkCost OpCost(const CostInputs& inputs, OpId id) {
   if (inputs.facts.is_view[id.index()]) {
     return {.host = inputs.cluster.host.view, .source = Source::kMeasured};
@@ -95,6 +134,9 @@ WorkCost OpCost(const CostInputs& inputs, OpId id) {
       ShareOf(inputs.graph, id, cost.use, cost.device, launched, inputs.cluster.gpu);
   cost.room = share.room;
   cost.beside_collective = share.beside_collective;
+  if (id == inputs.first_launch) {
+    cost.device += inputs.input_copies;
+  }
   return cost;
 }
 
@@ -142,16 +184,6 @@ WorkCost CollectiveCost(const CostInputs& inputs, const Collective& collective) 
           .use = CollectiveUse(collective.engine, collective.ranks)};
 }
 
-/// The measured rate of memory work, if any.
-std::optional<BytesPerSecond> FindRate(const Cluster& cluster, MemoryPattern pattern) {
-  for (const PatternRate& entry : cluster.memory_patterns) {
-    if (entry.pattern == pattern) {
-      return entry.rate;
-    }
-  }
-  return std::nullopt;
-}
-
 /// Rate of memory work: measured for its pattern, or the roofline's.
 std::pair<double, Source> PatternRateOf(const Cluster& cluster, MemoryPattern pattern) {
   if (const auto measured = FindRate(cluster, pattern)) {
@@ -165,15 +197,13 @@ std::pair<double, Source> PatternRateOf(const Cluster& cluster, MemoryPattern pa
 /// A copy between GPU and pinned host memory: measured, or the GPU file's figure.
 WorkCost HostCopyCost(const CostInputs& inputs, const Work& work) {
   const Cluster& cluster = inputs.cluster;
-  const auto measured = FindRate(cluster, work.pattern);
-  const BytesPerSecond rate = measured.value_or(cluster.gpu.host_bandwidth);
+  const auto [rate, source] = HostRateOf(cluster, work.pattern);
   if (rate.count() == 0) {
     throw Error("gpu " + cluster.gpu.name +
                 ": host_bandwidth is missing, which a plan that offloads needs");
   }
   return {RoundUpNs(static_cast<double>(work.moved.count()) / static_cast<double>(rate.count())),
-          cluster.host.copy * work.launches, measured ? Source::kMeasured : Source::kEstimated,
-          DeviceUse::kCopyEngine};
+          cluster.host.copy * work.launches, source, DeviceUse::kCopyEngine};
 }
 
 WorkCost MemoryCost(const CostInputs& inputs, const Work& work) {
@@ -229,7 +259,8 @@ std::vector<WorkCost> EstimateWorks(const Schedule& schedule,
                                     const Graph& graph,
                                     const Profile* profile,
                                     const Cluster& cluster) {
-  const CostInputs inputs{schedule, graph, profile, cluster, AnalyseStep(graph)};
+  CostInputs inputs{schedule, graph, profile, cluster, AnalyseStep(graph), OpId::None(), {}};
+  AddInputCopies(inputs);
   std::vector<WorkCost> costs;
   costs.reserve(schedule.works().size());
   for (const Work& work : schedule.works()) {

@@ -166,6 +166,16 @@ TEST(WorkCostTest, OpThatAProfileLacksIsEstimated) {
   EXPECT_EQ(CostOf(OpWork(1), &profile).source, Source::kEstimated);
 }
 
+// The inputs, 1000 * 2000 and 2000 * 5000 elements of bfloat16 and two float32, are 24,000,008
+// bytes: at 24 GB/s 1,000,000.3 ns, rounded up, in front of the product's 40 us; op 0 is a view.
+TEST(WorkCostTest, FirstKernelComesBehindTheInputs) {
+  Cluster cluster = TestCluster();
+  cluster.gpu.host_bandwidth = BytesPerSecond(24'000'000'000);
+  EXPECT_EQ(CostOf(OpWork(1), nullptr, cluster).device.ns(), 1'040'001);
+  EXPECT_EQ(CostOf(OpWork(0), nullptr, cluster).device.ns(), 0);
+  EXPECT_EQ(CostOf(OpWork(2), nullptr, cluster).device, CostOf(OpWork(2)).device);
+}
+
 TEST(WorkCostTest, ViewCostsHostTimeOnly) {
   const WorkCost cost = CostOf(OpWork(0));
   EXPECT_EQ(cost.device.ns(), 0);
