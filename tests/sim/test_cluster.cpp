@@ -10,7 +10,6 @@ Cluster HandCluster() {
   cluster.gpu.memory = Bytes::GiB(64);
   cluster.gpu.outside_allocator = Bytes::GiB(1);
   cluster.gpu.memory_bandwidth = BytesPerSecond(1'000'000'000'000);
-  cluster.gpu.host_bandwidth = BytesPerSecond(10'000'000'000);
   cluster.gpu.multiprocessors = 100;
   cluster.gpu.matmul = {{DType::kBFloat16, 100e12}, {DType::kFloat32, 100e12}};
   cluster.gpu.matmul_efficiency = 1;

@@ -4,7 +4,8 @@
 
 namespace dcsim {
 
-/// A cluster on which times can be worked out by hand: one node of 8 GPUs.
+/// A cluster on which times can be worked out by hand: one node of 8 GPUs, to which nothing comes
+/// from the host.
 ///
 ///   memory      1 TB/s, reached in full, 64 GiB of which 1 GiB lie outside the allocator
 ///   products    100 TFLOP/s in bfloat16 and float32, reached in full

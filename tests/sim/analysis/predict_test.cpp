@@ -114,9 +114,7 @@ TEST(PredictTest, AMeasuredRateOfTheHostLinkIsTakenFirst) {
 }
 
 TEST(PredictTest, AnUnknownHostLinkIsAnError) {
-  Cluster cluster = HandCluster();
-  cluster.gpu.host_bandwidth = BytesPerSecond(0);
-  const Case unknown(OneLayer(), OffloadSpec(Bytes(1)), 1, cluster);
+  const Case unknown(OneLayer(), OffloadSpec(Bytes(1)), 1);
   EXPECT_EQ(ErrorText([&] { unknown.Run(); }),
             "gpu Hand GPU: host_bandwidth is missing, which a plan that offloads needs");
 }
