@@ -7,6 +7,7 @@
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/cuda/CUDAEvent.h>
+#include <ATen/cuda/Sleep.h>
 #include <ATen/ops/empty.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/cuda/CUDAFunctions.h>
@@ -63,6 +64,25 @@ Duration SegmentTime() {
   return Duration::FromNs(times[kPairs / 2]);
 }
 
+/// Behind a kernel that takes a second, launches return at once until one waits for it to end.
+int LaunchQueue(const std::function<void()>& launch) {
+  constexpr std::int64_t kCycles = 1'500'000'000;
+  constexpr int kMost = 8192;
+  constexpr auto kWaited = std::chrono::milliseconds(20);
+  c10::cuda::device_synchronize();
+  at::cuda::sleep(kCycles);
+  int queued = 1;
+  for (; queued <= kMost; ++queued) {
+    const auto start = Clock::now();
+    launch();
+    if (Clock::now() - start > kWaited) {
+      break;
+    }
+  }
+  c10::cuda::device_synchronize();
+  return queued <= kMost ? queued : 0;
+}
+
 }  // namespace
 
 HostSample BenchmarkHost() {
@@ -82,6 +102,7 @@ HostSample BenchmarkHost() {
   sample.event = Duration::FromNs(pair.ns() / 2);
   sample.synchronize = MedianCall([&] { stream.synchronize(); });
   sample.segment = SegmentTime();
+  sample.launch_queue = LaunchQueue(Boxed("aten::add", "Tensor", {small, small, 1}));
   return sample;
 }
 

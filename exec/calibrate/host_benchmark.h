@@ -11,6 +11,7 @@ struct HostSample {
   Duration event;        // record an event, or make a stream wait for one
   Duration synchronize;  // wait for a stream that is idle
   Duration segment;      // cudaMalloc or cudaFree of 64 MiB
+  int launch_queue = 0;  // launches of one stream that have not ended, beyond which one waits
 };
 
 HostSample BenchmarkHost();

@@ -43,7 +43,7 @@ struct PartErrors {
 struct GpuSpec {
   std::string name;
   Bytes memory;                     // that CUDA reports in total
-  Bytes outside_allocator;          // context, modules and NCCL buffers of one process
+  Bytes outside_allocator;          // context and modules of one process, without NCCL
   BytesPerSecond memory_bandwidth;  // data sheet
   BytesPerSecond host_bandwidth;    // of copies from and to pinned host memory, each way alone; 0:
                                     // not said
@@ -73,7 +73,16 @@ struct HostCosts {
   Duration event;        // record an event, or make a stream wait for one
   Duration synchronize;  // return from waiting for a stream
   Duration segment;      // one cudaMalloc or cudaFree
+  int launch_queue = 0;  // kernels of a stream that have not ended, beyond which a launch waits;
+                         // 0: no limit
   std::string source;
+};
+
+/// What NCCL takes of each GPU's memory.
+struct CommunicatorMemory {
+  Bytes first;       // gathers and reduce-scatters on one communicator
+  Bytes all_reduce;  // once there are all-reduces, too
+  Bytes second;      // a second communicator, used at the same time
 };
 
 /// Measured rate of one kind of memory work, bytes read plus bytes written; of copies from and to
@@ -113,6 +122,7 @@ struct Cluster {
   int gpus_per_node = 1;
   GpuSpec gpu;
   HostCosts host;
+  CommunicatorMemory communicator_memory;
   std::optional<Bytes> pinned_memory;        // that one machine's processes may pin together
   std::vector<PatternRate> memory_patterns;  // those that were measured
   std::vector<CollectiveTable> collectives;

@@ -222,9 +222,23 @@ HostCosts ReadHostCosts(const Json& value, const Path& path, Faults& faults) {
   object.Required("event", ReadDuration, host.event);
   object.Required("synchronize", ReadDuration, host.synchronize);
   object.Required("segment", ReadDuration, host.segment);
+  if (object.Optional("launch_queue", ReadInteger, host.launch_queue)) {
+    CheckPositive(object, "launch_queue", host.launch_queue);
+  }
   object.Required("source", ReadString, host.source);
   object.RejectUnknown();
   return host;
+}
+
+void ReadCommunicatorMemory(ObjectReader& object, Cluster& cluster) {
+  if (const Json* value = object.Find("communicator_memory")) {
+    const Path path = object.At("communicator_memory");
+    ObjectReader fields(*value, path, object.faults());
+    fields.Required("first", ReadBytes, cluster.communicator_memory.first);
+    fields.Required("all_reduce", ReadBytes, cluster.communicator_memory.all_reduce);
+    fields.Required("second", ReadBytes, cluster.communicator_memory.second);
+    fields.RejectUnknown();
+  }
 }
 
 Link ReadLink(const Json& value, const Path& path, Faults& faults) {
@@ -337,6 +351,7 @@ Cluster ReadCluster(const Json& document, const Locator& locate) {
   if (const Json* host = object.Require("host")) {
     cluster.host = ReadHostCosts(*host, object.At("host"), faults);
   }
+  ReadCommunicatorMemory(object, cluster);
   if (Bytes pinned; object.Optional("pinned_memory", ReadBytes, pinned)) {
     cluster.pinned_memory = pinned;
   }

@@ -132,6 +132,7 @@ WorkCost OpCost(const CostInputs& inputs, OpId id) {
       measured == nullptr ? LaunchedKernels() : FindKernels(*inputs.profile, *measured);
   const MultiprocessorShare share =
       ShareOf(inputs.graph, id, cost.use, cost.device, launched, inputs.cluster.gpu);
+  cost.launches = static_cast<std::int32_t>(launched.count);
   cost.room = share.room;
   cost.beside_collective = share.beside_collective;
   if (id == inputs.first_launch) {
@@ -154,7 +155,8 @@ WorkCost CopyEngineCost(const CostInputs& inputs, const Collective& collective) 
   return {.device = sum.time,
           .host = inputs.cluster.host.copy * copies,
           .source = sum.source,
-          .use = CollectiveUse(collective.engine, collective.ranks)};
+          .use = CollectiveUse(collective.engine, collective.ranks),
+          .launches = static_cast<std::int32_t>(collective.launches())};
 }
 
 /// Of the group that the collective launches.
@@ -181,7 +183,8 @@ WorkCost CollectiveCost(const CostInputs& inputs, const Collective& collective) 
   return {.device = estimate.time,
           .host = host.collective + host.grouped * (launches - 1),
           .source = estimate.source,
-          .use = CollectiveUse(collective.engine, collective.ranks)};
+          .use = CollectiveUse(collective.engine, collective.ranks),
+          .launches = 1};
 }
 
 /// Rate of memory work: measured for its pattern, or the roofline's.
@@ -202,8 +205,12 @@ WorkCost HostCopyCost(const CostInputs& inputs, const Work& work) {
     throw Error("gpu " + cluster.gpu.name +
                 ": host_bandwidth is missing, which a plan that offloads needs");
   }
-  return {RoundUpNs(static_cast<double>(work.moved.count()) / static_cast<double>(rate.count())),
-          cluster.host.copy * work.launches, source, DeviceUse::kCopyEngine};
+  return {.device = RoundUpNs(static_cast<double>(work.moved.count()) /
+                              static_cast<double>(rate.count())),
+          .host = cluster.host.copy * work.launches,
+          .source = source,
+          .use = DeviceUse::kCopyEngine,
+          .launches = static_cast<std::int32_t>(work.launches)};
 }
 
 WorkCost MemoryCost(const CostInputs& inputs, const Work& work) {
@@ -217,7 +224,8 @@ WorkCost MemoryCost(const CostInputs& inputs, const Work& work) {
   const std::int64_t gaps = std::max<std::int64_t>(1, work.launches) - 1;
   return {.device = std::max(streaming, shortest) + gap * gaps,
           .host = inputs.cluster.host.launch * work.launches,
-          .source = source};
+          .source = source,
+          .launches = static_cast<std::int32_t>(work.launches)};
 }
 
 WorkCost CostOf(const CostInputs& inputs, const Work& work) {

@@ -67,8 +67,8 @@ void AddMemory(Result& result, const Simulation& simulation) {
 }
 
 /// What a GPU leaves to the allocator of tensors.
-Bytes CapacityOf(const GpuSpec& gpu) {
-  const Bytes taken = gpu.outside_allocator + kDriverReserve;
+Bytes CapacityOf(const GpuSpec& gpu, Bytes outside_allocator) {
+  const Bytes taken = outside_allocator + kDriverReserve;
   if (gpu.memory <= taken || gpu.memory - taken > kMaxCapacity) {
     throw Error("gpu " + gpu.name + ": memory: expected more than " + PrintBytes(taken) +
                 ", which outside_allocator and the driver take, and at most " +
@@ -83,13 +83,28 @@ Schedule LowerFor(const Plan& plan, const PredictionInputs& inputs) {
   return Lower(plan, inputs.graph, inputs.profile, Workspaces{inputs.cluster.gpu.workspaces});
 }
 
-SimulationOptions OptionsFor(const ScheduleOptions& chosen, const Cluster& cluster) {
+Bytes OutsideAllocator(const ScheduleOptions& options, const Cluster& cluster, int ranks) {
+  Bytes bytes = cluster.gpu.outside_allocator;
+  if (ranks > 1) {
+    const CommunicatorMemory& nccl = cluster.communicator_memory;
+    const bool of_gradients =
+        options.stage != 3 && options.reduce_collective == ReduceCollective::kAllReduce;
+    const bool all_reduces = of_gradients || options.gradient_clipping.has_value();
+    bytes += nccl.first;
+    bytes += all_reduces ? nccl.all_reduce : Bytes();
+    bytes += options.communicators > 1 ? nccl.second : Bytes();
+  }
+  return bytes;
+}
+
+SimulationOptions OptionsFor(const ScheduleOptions& chosen, const Cluster& cluster, int ranks) {
   SimulationOptions options;
   options.allocator.expandable_segments = chosen.allocator == AllocatorMode::kExpandableSegments;
-  options.allocator.capacity = CapacityOf(cluster.gpu);
+  options.allocator.capacity = CapacityOf(cluster.gpu, OutsideAllocator(chosen, cluster, ranks));
   options.allocator.device_memory = cluster.gpu.memory;
   options.synchronize = cluster.host.synchronize;
   options.segment = cluster.host.segment;
+  options.launch_queue = cluster.host.launch_queue;
   options.collective_gap = cluster.gpu.gaps.collective;
   options.queued_gap =
       cluster.gpu.gaps.queued.value_or(cluster.gpu.gaps.kernel.value_or(Duration()));
@@ -101,7 +116,7 @@ SimulationOptions OptionsFor(const ScheduleOptions& chosen, const Cluster& clust
 }
 
 SimulationOptions OptionsFor(const Schedule& schedule, const Cluster& cluster) {
-  return OptionsFor(schedule.options(), cluster);
+  return OptionsFor(schedule.options(), cluster, schedule.ranks());
 }
 
 Prediction Predict(const Schedule& schedule,
@@ -132,6 +147,7 @@ Prediction Predict(const Schedule& schedule,
   result.compute = metrics.compute();
   result.exposed_communication = metrics.exposed_communication();
   AddMemory(result, simulation);
+  result.outside_allocator = OutsideAllocator(schedule.options(), inputs.cluster, plan.ranks);
   result.host_pinned = schedule.host_pinned();
   result.collectives = metrics.collectives();
   result.peak_classes = classes.classes();

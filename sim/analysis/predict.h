@@ -24,10 +24,14 @@ struct PredictionInputs {
 /// workspaces.
 Schedule LowerFor(const Plan& plan, const PredictionInputs& inputs);
 
+/// GPU memory that one of the processes holds beside what its allocator of tensors has reserved:
+/// context, modules, and NCCL's if there is more than one rank.
+Bytes OutsideAllocator(const ScheduleOptions& options, const Cluster& cluster, int ranks);
+
 /// Steps of a prediction: 2 to warm up, 1 measured, the allocator that the plan chooses in the
 /// memory that the GPU leaves to it, host costs of the cluster. Throws Error when the GPU leaves
 /// nothing, or more than kMaxCapacity.
-SimulationOptions OptionsFor(const ScheduleOptions& options, const Cluster& cluster);
+SimulationOptions OptionsFor(const ScheduleOptions& options, const Cluster& cluster, int ranks);
 SimulationOptions OptionsFor(const Schedule& schedule, const Cluster& cluster);
 
 struct Prediction {

@@ -23,6 +23,9 @@ struct SimulationOptions {
   AllocatorConfig allocator;
   Duration synchronize;     // host time to return from waiting for a stream
   Duration segment;         // host time of one cudaMalloc or cudaFree
+  int launch_queue = 0;     // kernels of the compute stream that have not ended, beyond which the
+                            // host waits; 0: no limit. The other streams never hold as many: their
+                            // tasks wait for compute, or compute for them
   Duration collective_gap;  // from what a collective waited for to its start on the last rank
   Duration queued_gap;      // before a collective that follows another one on its stream
   Contention contention;

@@ -15,6 +15,15 @@ bool SimulationRun::AllStreamsIdle() const {
   return progress_.ended == progress_.issued;
 }
 
+/// Whether the host need not wait to launch the task's kernels: a task of more kernels than the
+/// queue holds finds room when it is empty.
+bool SimulationRun::HasRoom() const {
+  if (options_.launch_queue == 0 || program_.entry(host_.task).stream != kCompute) {
+    return true;
+  }
+  return queued_ == 0 || queued_ + program_.cost(host_.task).launches <= options_.launch_queue;
+}
+
 void SimulationRun::BeginStep() {
   if (host_.step == options_.warmup_steps) {
     memory_.ResetPeaks();
@@ -94,6 +103,13 @@ Duration SimulationRun::BusyTime() {
 void SimulationRun::StepHost() {
   switch (host_.phase) {
     case HostPhase::kIssuing:
+    case HostPhase::kQueueFull:
+      if (!HasRoom()) {
+        host_.phase = HostPhase::kQueueFull;
+        host_.waited = true;
+        host_event_ = kNever;
+        return;
+      }
       IssueTask();
       ++host_.task;
       BeginTask();
@@ -119,6 +135,7 @@ void SimulationRun::IssueTask() {
   }
   if (stream != Task::kNoStream) {
     ++progress_.issued[stream];
+    queued_ += stream == kCompute ? program_.cost(host_.task).launches : 0;
     to_settle_ |= 1U << stream;
   }
 }
@@ -126,6 +143,7 @@ void SimulationRun::IssueTask() {
 /// A stream has moved on; perhaps that is what the host waits for.
 void SimulationRun::WakeHost() {
   const bool over = (host_.phase == HostPhase::kWaiting && HostWaitsOver()) ||
+                    (host_.phase == HostPhase::kQueueFull && HasRoom()) ||
                     (host_.phase == HostPhase::kSynchronizing && AllStreamsIdle());
   if (over && host_event_ == kNever) {
     host_event_ = now_;

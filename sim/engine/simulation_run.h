@@ -35,6 +35,7 @@ enum class HostPhase : std::uint8_t {
   kIssuing,        // busy with the call; the task is put on its stream when the time is over
   kWaiting,        // for the events of a host task
   kSynchronizing,  // for all streams, so that the allocator can try again
+  kQueueFull,      // for room in the compute stream's queue
   kDone,
 };
 
@@ -72,6 +73,7 @@ class SimulationRun {
   static std::vector<RankSpread::Occupied> ComputeOf(const StepProgram& program);
   static constexpr std::int64_t kNever = GpuSharing::kNever;
   static constexpr std::size_t kHost = kStreamCount;
+  static constexpr auto kCompute = static_cast<std::size_t>(StreamRole::kCompute);
 
   void Loop();
   std::size_t NextActor() const;
@@ -90,6 +92,7 @@ class SimulationRun {
   void IssueTask();
   bool HostWaitsOver() const;
   bool AllStreamsIdle() const;
+  bool HasRoom() const;
   void WakeHost();
   void ReportMemory(TaskId task);
 
@@ -127,6 +130,7 @@ class SimulationRun {
   std::int64_t host_event_ = kNever;
   std::array<StreamState, kStreamCount> streams_;
   StreamProgress progress_;
+  std::int64_t queued_ = 0;  // kernels on the compute stream that have not ended
   std::array<CommunicatorState, StepProgram::kMaxCommunicators> communicators_;
   HostState host_;
   std::uint32_t to_settle_ = 0;  // bit s: stream s may be able to start its next task

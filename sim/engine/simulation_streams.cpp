@@ -92,6 +92,7 @@ void SimulationRun::End(std::size_t stream) {
   state.free_since = now_;
   state.last = TaskId(task);
   ++progress_.ended[stream];
+  queued_ -= stream == kCompute ? program_.cost(task).launches : 0;
   if (collective) {
     ++communicators_[entry.communicator].ended;
     communicators_[entry.communicator].last = TaskId(task);

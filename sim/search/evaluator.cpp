@@ -54,9 +54,13 @@ std::optional<Score> FindFoldedScore(const SearchProblem& problem,
   score.peak_reserved = peaks->reserved;
   if (peaks->reserved > limit) {
     score.verdict = Verdict::kOverLimit;
-  } else {
-    score.step_time = FoldedStepTime(problem, *frame.program, candidate);
+    return score;
   }
+  const auto time = FindFoldedStepTime(problem, *frame.program, candidate);
+  if (!time) {
+    return std::nullopt;
+  }
+  score.step_time = *time;
   return score;
 }
 
@@ -67,8 +71,8 @@ std::string_view VerdictName(Verdict verdict) {
   return kNames[static_cast<std::size_t>(verdict)];
 }
 
-Bytes TensorMemory(const SearchProblem& problem) {
-  return OptionsFor(ScheduleOptions(), problem.inputs.cluster).allocator.capacity;
+Bytes TensorMemory(const SearchProblem& problem, const ScheduleOptions& options) {
+  return OptionsFor(options, problem.inputs.cluster, problem.ranks).allocator.capacity;
 }
 
 Score EvaluatePlainly(const SearchProblem& problem, const Candidate& candidate, Bytes limit) {
@@ -94,7 +98,7 @@ Score EvaluatePlainly(const SearchProblem& problem, const Candidate& candidate, 
 Evaluator::Evaluator(const SearchProblem& problem, const EvaluatorOptions& options)
     : problem_(problem),
       threads_(options.threads),
-      limit_(TensorMemory(problem)),
+      limit_(TensorMemory(problem, {})),
       frames_(std::make_unique<Frames>()) {
   limit_ = std::min(limit_, options.memory_limit.value_or(limit_));
 }
@@ -133,9 +137,10 @@ std::vector<Score> Evaluator::Evaluate(std::span<const Candidate> candidates) {
   std::vector<std::uint8_t> folded(missing.size());
   ParallelFor(missing.size(), threads_, [&](std::size_t i) {
     const Candidate& candidate = candidates[missing[i]];
-    const auto score = FindFoldedScore(problem_, *frames[i], candidate, limit_);
+    const Bytes limit = std::min(limit_, TensorMemory(problem_, candidate.options));
+    const auto score = FindFoldedScore(problem_, *frames[i], candidate, limit);
     folded[i] = score ? 1 : 0;
-    found[i] = score ? *score : EvaluatePlainly(problem_, candidate, limit_);
+    found[i] = score ? *score : EvaluatePlainly(problem_, candidate, limit);
   });
   folded_ += static_cast<std::uint64_t>(std::count(folded.begin(), folded.end(), 1));
   for (std::size_t i = 0; i < missing.size(); ++i) {

@@ -81,7 +81,8 @@ class Evaluator {
 /// held against.
 Score EvaluatePlainly(const SearchProblem& problem, const Candidate& candidate, Bytes limit);
 
-/// Memory that the cluster's GPU leaves to tensors. Throws Error when it is nothing.
-Bytes TensorMemory(const SearchProblem& problem);
+/// Memory that the cluster's GPU leaves to tensors, with these options. Throws Error when it is
+/// nothing.
+Bytes TensorMemory(const SearchProblem& problem, const ScheduleOptions& options);
 
 }  // namespace dcsim

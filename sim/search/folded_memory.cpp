@@ -216,7 +216,7 @@ std::optional<FoldedMemory> FindFoldedMemory(const SearchProblem& problem,
   const Graph& graph = problem.inputs.graph;
   const Schedule schedule = LowerFor(AllKept(problem, options, order), problem.inputs);
   FoldedMemory memory;
-  memory.config = OptionsFor(options, problem.inputs.cluster).allocator;
+  memory.config = OptionsFor(options, problem.inputs.cluster, problem.ranks).allocator;
   memory.config.capacity = kMaxCapacity;
   memory.gathered = KeptBytes(schedule, graph.params.size());
   for (std::size_t i = 0; i < graph.params.size(); ++i) {

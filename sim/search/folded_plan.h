@@ -46,4 +46,8 @@ FoldedPlan LayOut(const SearchProblem& problem,
                   const FoldedProgram& program,
                   const Candidate& candidate);
 
+/// Whether the host of the plan, its gathers and waits included, stays ahead of compute however
+/// long it waited for room in the launch queue.
+bool StaysAhead(const LaunchRoom& room, const FoldedPlan& plan);
+
 }  // namespace dcsim

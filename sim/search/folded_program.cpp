@@ -277,6 +277,9 @@ class Folder {
       AddNeedOf(i, waited, task);
     }
     task.waits = !schedule_.waits(id).empty();
+    if (&ListOf(stream) == &program_.compute) {
+      launches_.push_back(CostOf(i).launches);
+    }
     if (const Collective* collective = schedule_.FindCollective(id)) {
       task.shares_communicator = !CopiesParams() && collective->communicator == 0;
       covered_ = covered_ && stream == static_cast<std::uint8_t>(StreamRole::kReduce);
@@ -336,6 +339,8 @@ class Folder {
     program_.synchronize = options.synchronize.ns();
     program_.sharing = GpuSharing::Options::Of(options, problem_.ranks, ComputeOfStep());
     program_.one_communicator = !CopiesParams() && schedule_.options().communicators == 1;
+    program_.room = FindLaunchRoom(program_, launches_, options.launch_queue);
+    covered_ = covered_ && program_.room.least_slack >= 0;
   }
 
   /// Gathers are copies from the other ranks' memory, and queue in no communicator.
@@ -362,6 +367,7 @@ class Folder {
   bool covered_ = true;
 
   FoldedProgram program_;
+  std::vector<std::int32_t> launches_;  // by compute task
   std::int64_t host_ = 0;
   std::size_t key_task_ = 0;
   bool in_first_ = true;

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -63,6 +64,20 @@ struct FoldedUse {
   std::uint32_t last = 0;
 };
 
+/// How far a full launch queue (HostCosts::launch_queue) lets the host run ahead of compute. Where
+/// the GPU always takes longer for as many kernels as the queue holds than the host takes to launch
+/// them, a host that had to wait for room is still ahead when its next task can start: then no
+/// start depends on the queue.
+struct LaunchRoom {
+  /// By compute task: how many have to end before it finds room; 0: none. Ascending. Empty without
+  /// a limit.
+  std::vector<std::uint32_t> ended;
+  /// By compute task that comes next, one more for the end: the least time by which the GPU takes
+  /// longer than the host, gathers and waits left out; and the smallest of all.
+  std::vector<std::int64_t> slack;
+  std::int64_t least_slack = std::numeric_limits<std::int64_t>::max();
+};
+
 /// By param. The first uses decide where gathers may be issued, the last ones when they end.
 std::vector<FoldedUse> FindFoldedUses(const Graph& graph, const std::vector<OpId>& order);
 
@@ -90,6 +105,7 @@ struct FoldedProgram {
   std::int64_t synchronize = 0;
   GpuSharing::Options sharing;
   bool one_communicator = true;  // of gathers and reductions
+  LaunchRoom room;
 };
 
 /// Folds what plans with these options and this order have in common, or nothing when the step has
@@ -98,11 +114,17 @@ std::optional<FoldedProgram> FindFoldedProgram(const SearchProblem& problem,
                                                const ScheduleOptions& options,
                                                std::uint32_t order);
 
+/// LaunchRoom of a program that has everything else. `launches` are the kernels of its compute
+/// tasks.
+LaunchRoom FindLaunchRoom(const FoldedProgram& program,
+                          const std::vector<std::int32_t>& launches,
+                          std::int64_t queue);
+
 /// Step time of a plan: of the measured step, as Simulate has it after any number of steps to warm
 /// up, provided that the allocator asks the driver for nothing in them behind the last host wait of
-/// the step before.
-Duration FoldedStepTime(const SearchProblem& problem,
-                        const FoldedProgram& program,
-                        const Candidate& candidate);
+/// the step before. Nothing where the launch queue may decide when something starts.
+std::optional<Duration> FindFoldedStepTime(const SearchProblem& problem,
+                                           const FoldedProgram& program,
+                                           const Candidate& candidate);
 
 }  // namespace dcsim

@@ -320,10 +320,13 @@ class FoldedRun {
 
 }  // namespace
 
-Duration FoldedStepTime(const SearchProblem& problem,
-                        const FoldedProgram& program,
-                        const Candidate& candidate) {
+std::optional<Duration> FindFoldedStepTime(const SearchProblem& problem,
+                                           const FoldedProgram& program,
+                                           const Candidate& candidate) {
   const FoldedPlan plan = LayOut(problem, program, candidate);
+  if (!StaysAhead(program.room, plan)) {
+    return std::nullopt;
+  }
   return FoldedRun(program, plan).StepTime();
 }
 

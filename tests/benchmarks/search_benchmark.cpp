@@ -82,7 +82,7 @@ void EvaluateAllPlainly(benchmark::State& state, const Fixture& fixture) {
   std::size_t i = 0;
   for (auto _ : state) {
     benchmark::DoNotOptimize(
-        EvaluatePlainly(fixture.problem, Nth(fixture, i++), TensorMemory(fixture.problem)));
+        EvaluatePlainly(fixture.problem, Nth(fixture, i++), TensorMemory(fixture.problem, {})));
   }
 }
 

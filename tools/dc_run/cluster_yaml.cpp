@@ -62,7 +62,11 @@ std::string HostText(const CalibrationResult& result, int gpus) {
          "\n  grouped: " + Ns(GroupedHost(result.collectives)) +
          "\n  copy: " + Ns(Duration::FromNs(copies.ns() / gpus)) +
          "\n  event: " + Ns(result.host.event) + "\n  synchronize: " + Ns(result.host.synchronize) +
-         "\n  segment: " + Ns(result.host.segment) + "\n  source: measured, medians\n";
+         "\n  segment: " + Ns(result.host.segment) +
+         (result.host.launch_queue == 0
+              ? ""
+              : "\n  launch_queue: " + std::to_string(result.host.launch_queue)) +
+         "\n  source: measured, medians\n";
 }
 
 std::string PatternText(const std::vector<exec::MemorySample>& samples) {

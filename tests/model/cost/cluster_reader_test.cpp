@@ -46,6 +46,24 @@ TEST(ClusterReaderTest, HostCostsAreRead) {
   EXPECT_EQ(host.event, Duration::FromNs(500));
   EXPECT_EQ(host.synchronize, Duration::FromUs(10));
   EXPECT_EQ(host.segment, Duration::FromUs(200));
+  EXPECT_EQ(host.launch_queue, 0);
+}
+
+TEST(ClusterReaderTest, LaunchQueueIsOptional) {
+  Json document = ClusterDocument();
+  document["host"]["launch_queue"] = 1022;
+  EXPECT_EQ(ReadCluster(document, PointerLocator("c")).host.launch_queue, 1022);
+}
+
+TEST(ClusterReaderTest, MemoryOfCommunicatorsIsOptional) {
+  Json document = ClusterDocument();
+  EXPECT_EQ(ReadCluster(document, PointerLocator("c")).communicator_memory.first, Bytes(0));
+  document["communicator_memory"] = {
+      {"first", "92 MiB"}, {"all_reduce", "28 MiB"}, {"second", "288 MiB"}};
+  const CommunicatorMemory memory = ReadCluster(document, PointerLocator("c")).communicator_memory;
+  EXPECT_EQ(memory.first, Bytes::MiB(92));
+  EXPECT_EQ(memory.all_reduce, Bytes::MiB(28));
+  EXPECT_EQ(memory.second, Bytes::MiB(288));
 }
 
 TEST(ClusterReaderTest, LinksAreRead) {
@@ -172,6 +190,13 @@ INSTANTIATE_TEST_SUITE_P(
               "c: /intranode: unknown key 'intranode', did you mean 'intra_node'?"},
         Break{"HostKey", [](Json& d) { d["host"].erase("segment"); },
               "c: /host: key 'segment' is missing"},
+        Break{"NoLaunchQueue", [](Json& d) { d["host"]["launch_queue"] = 0; },
+              "c: /host/launch_queue: expected more than 0"},
+        Break{"CommunicatorMemoryInParts",
+              [](Json& d) {
+                d["communicator_memory"] = {{"first", "1 MiB"}, {"second", "1 MiB"}};
+              },
+              "c: /communicator_memory: key 'all_reduce' is missing"},
         Break{"UnknownHostKey", [](Json& d) { d["host"]["lunch"] = "1 us"; },
               "c: /host/lunch: unknown key 'lunch', did you mean 'launch'?"}),
     RowName());

@@ -270,6 +270,29 @@ TEST(PredictTest, OptionsComeFromClusterAndPlan) {
   EXPECT_EQ(options.measured_steps, 1U);
 }
 
+// 1 GiB of context; 100 MiB for NCCL, 30 more for all-reduces, 300 for a second communicator.
+TEST(PredictTest, CommunicatorsTakeMemoryFromTensors) {
+  Cluster cluster = HandCluster();
+  cluster.communicator_memory = {Bytes::MiB(100), Bytes::MiB(30), Bytes::MiB(300)};
+  const auto outside = [&](const PlanSpec& spec, int ranks) {
+    const Case each(OneKernel(2), spec, ranks, cluster);
+    const PredictionInputs inputs{each.graph, nullptr, cluster};
+    const auto options = OptionsFor(LowerFor(each.plan, inputs), cluster);
+    const Bytes bytes = each.Run().result.outside_allocator - Bytes::GiB(1);
+    EXPECT_EQ(options.allocator.capacity, Bytes::GiB(63) - bytes - kDriverReserve);
+    return bytes;
+  };
+  EXPECT_EQ(outside(Stage(3), 1), Bytes(0));
+  EXPECT_EQ(outside(Stage(3), 2), Bytes::MiB(100));
+  EXPECT_EQ(outside(Stage(1), 2), Bytes::MiB(130));
+  PlanSpec clipped = Stage(3);
+  clipped.options.gradient_clipping = 1;
+  EXPECT_EQ(outside(clipped, 2), Bytes::MiB(130));
+  PlanSpec apart = Stage(3);
+  apart.options.communicators = 2;
+  EXPECT_EQ(outside(apart, 2), Bytes::MiB(400));
+}
+
 TEST(PredictTest, GpuThatLeavesNoMemoryIsAnError) {
   Cluster cluster = HandCluster();
   cluster.gpu.memory = Bytes::GiB(1);

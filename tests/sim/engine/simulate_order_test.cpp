@@ -95,6 +95,71 @@ TEST(SimulateTest, HostRunsAheadOfTheGpu) {
   EXPECT_EQ(run.at(second), (Interval{105, 205}));
 }
 
+/// Kernels of 100 ns that the host issues in 5 ns each, with so many launches.
+std::vector<TaskId> AddKernels(StepKit& kit, const std::vector<std::int32_t>& launches) {
+  std::vector<TaskId> kernels;
+  for (const std::int32_t count : launches) {
+    kernels.push_back(kit.Kernel(kCompute, {100, 5}));
+    kit.SetLaunches(kernels.back(), count);
+  }
+  return kernels;
+}
+
+SimulationOptions WithQueue(int launches) {
+  SimulationOptions options = OneStep();
+  options.launch_queue = launches;
+  return options;
+}
+
+// Two kernels fill the queue. The third is ready to go at 15 and goes when the first has ended, at
+// 105; the fourth, 5 ns of work later, when the second has, at 205. The GPU never waits.
+TEST(SimulateTest, HostWaitsForRoomInTheLaunchQueue) {
+  StepKit kit;
+  const auto kernels = AddKernels(kit, {1, 1, 1, 1});
+  const RunRecord run = kit.Run(WithQueue(2));
+  EXPECT_EQ(run.host_at(kernels[1]), (Interval{5, 10}));
+  EXPECT_EQ(run.host_at(kernels[2]), (Interval{10, 105}));
+  EXPECT_EQ(run.host_at(kernels[3]), (Interval{105, 205}));
+  EXPECT_EQ(run.at(kernels[3]), (Interval{305, 405}));
+}
+
+// A task of two launches needs room for both, one of more launches than the queue holds an empty
+// queue: they go at 205, when two tasks have ended, and at 305.
+TEST(SimulateTest, EveryLaunchOfATaskNeedsRoom) {
+  StepKit kit;
+  const auto kernels = AddKernels(kit, {1, 1, 2, 9});
+  const RunRecord run = kit.Run(WithQueue(2));
+  EXPECT_EQ(run.host_at(kernels[2]), (Interval{10, 205}));
+  EXPECT_EQ(run.host_at(kernels[3]), (Interval{205, 305}));
+}
+
+// Events take no room, nor do the launches of other streams.
+TEST(SimulateTest, OnlyLaunchesOnTheComputeStreamNeedRoom) {
+  StepKit kit;
+  const auto kernels = AddKernels(kit, {1});
+  const TaskId wait = kit.Wait(kCompute, {kernels.front()});
+  const TaskId copy = kit.Kernel(kCopy, {100, 5});
+  kit.SetLaunches(copy, 3);
+  const RunRecord run = kit.Run(WithQueue(1));
+  EXPECT_EQ(run.host_at(wait), (Interval{5, 5}));
+  EXPECT_EQ(run.host_at(copy), (Interval{5, 10}));
+}
+
+// The queue lets the host run two kernels ahead of a GPU that needs 100 ns for each; behind them
+// the host needs 300 ns for one, which the GPU would have had in time with a longer queue: 205 +
+// 300 instead of 20 + 300.
+TEST(SimulateTest, ShortQueueLeavesLessToWorkOn) {
+  const auto end_with = [](int queue) {
+    StepKit kit;
+    AddKernels(kit, {1, 1, 1, 1});
+    const TaskId slow = kit.Kernel(kCompute, {100, 300});
+    kit.SetLaunches(slow, 1);
+    return kit.Run(WithQueue(queue)).at(slow).end;
+  };
+  EXPECT_EQ(end_with(2), 205 + 300 + 100);
+  EXPECT_EQ(end_with(0), 405 + 100);
+}
+
 // A view costs the host alone: the kernel behind it is issued at 7 + 5.
 TEST(SimulateTest, TaskWithoutStreamTakesHostTime) {
   StepKit kit;
