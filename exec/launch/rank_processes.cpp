@@ -177,6 +177,55 @@ void EndOthers(std::vector<RankProcess>& ranks) {
   }
 }
 
+/// While one exists, signals that end a process are answered by Wait instead.
+class HeldSignals {
+ public:
+  HeldSignals() {
+    ::sigemptyset(&held_);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+      ::sigaddset(&held_, signal);
+    }
+    ::sigprocmask(SIG_BLOCK, &held_, &before_);
+  }
+  HeldSignals(const HeldSignals&) = delete;
+  HeldSignals& operator=(const HeldSignals&) = delete;
+  ~HeldSignals() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
+
+  /// The signal that comes within 10 ms, or -1.
+  int Wait() const {
+    constexpr timespec kPause{0, 10'000'000};
+    return ::sigtimedwait(&held_, nullptr, &kPause);
+  }
+
+ private:
+  sigset_t held_{};
+  sigset_t before_{};
+};
+
+/// Waits until all ranks have ended or one has failed: which, or -1. A signal that ends this
+/// process ends the ranks first, memory and all: a killed parent would leave them to the system,
+/// which takes seconds to give their memory back.
+int Watch(std::vector<RankProcess>& ranks) {
+  int signal = -1;
+  int failed = -1;
+  {
+    const HeldSignals held;
+    while (AnyRunning(ranks) && failed < 0 && signal < 0) {
+      failed = Reap(ranks);
+      signal = held.Wait();
+    }
+    if (signal >= 0) {
+      for (RankProcess& rank : ranks) {
+        rank.Kill();
+      }
+    }
+  }
+  if (signal >= 0) {
+    ::raise(signal);
+  }
+  return failed;
+}
+
 [[noreturn]] void ThrowFailure(const RankProcess& rank, int index) {
   const std::string who = "rank " + std::to_string(index);
   const std::string report = ReadReport(rank);
@@ -201,11 +250,7 @@ void EndOthers(std::vector<RankProcess>& ranks) {
 
 int RunRankProcesses(int size, const RankMain& main) {
   std::vector<RankProcess> ranks = StartRanks(size, main);
-  int failed = -1;
-  while (AnyRunning(ranks) && failed < 0) {
-    failed = Reap(ranks);
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
+  const int failed = Watch(ranks);
   if (failed >= 0) {
     EndOthers(ranks);
     ThrowFailure(ranks[static_cast<std::size_t>(failed)], failed);

@@ -22,7 +22,8 @@ using RankMain = std::function<int(const RankIdentity&, const RendezvousAddress&
 ///
 /// When one fails, dies or throws, the others are ended within 5 seconds, none is left over, and
 /// the first failure is what is thrown: Error, SystemError or RankOutOfMemory, naming the rank.
-/// Otherwise returns the largest of their exit codes.
+/// Otherwise returns the largest of their exit codes. A signal that ends this process (SIGINT,
+/// SIGTERM, SIGHUP) ends the ranks first.
 int RunRankProcesses(int size, const RankMain& main);
 
 }  // namespace dcsim::exec

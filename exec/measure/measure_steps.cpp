@@ -7,6 +7,7 @@
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include "exec/device/cuda_call.h"
 #include "exec/measure/measured_timeline.h"
 #include "exec/profiler/kernel_records.h"
 
@@ -23,6 +24,32 @@ class TaskLabels : public TaskListener {
 
  private:
   std::optional<KernelRecorder::Label> label_;
+};
+
+/// When the host works on which task. Costs some 50 ns a task.
+class HostTimes : public TaskListener {
+ public:
+  HostTimes(const Schedule& schedule, int rank) : schedule_(schedule), rank_(rank) {
+    spans_.reserve(schedule.task_count());
+  }
+
+  void BeforeTask(TaskId) override { started_ = Now(); }
+  void AfterTask(TaskId id) override {
+    const bool waited = schedule_.task(id).on_host() && !schedule_.waits(id).empty();
+    spans_.push_back({id, static_cast<std::uint16_t>(rank_), waited, started_, Now()});
+  }
+  std::vector<HostWork> Take() { return std::move(spans_); }
+
+ private:
+  SimTime Now() const {
+    return SimTime::FromNs(std::chrono::nanoseconds(Clock::now() - step_started_).count());
+  }
+
+  const Schedule& schedule_;
+  int rank_;
+  Clock::time_point step_started_ = Clock::now();
+  SimTime started_;
+  std::vector<HostWork> spans_;
 };
 
 void RunAndKeepLoss(StepExecutor& executor, int step, RankMeasurement& measurement) {
@@ -97,6 +124,11 @@ void ReadMemory(c10::DeviceIndex device,
                 std::int64_t retries_before,
                 RankMeasurement& measurement) {
   const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(device);
+  std::size_t free = 0;
+  std::size_t total = 0;
+  DCSIM_CUDA(cudaMemGetInfo(&free, &total));
+  measurement.outside_allocator =
+      Bytes(static_cast<std::int64_t>(total - free) - stats.reserved_bytes[0].current);
   measurement.allocated_after_step = Bytes(stats.allocated_bytes[0].current);
   measurement.retries = stats.num_alloc_retries - retries_before;
 }
@@ -114,22 +146,37 @@ void AddBusy(const Timeline& timeline, const Schedule& schedule, RankMeasurement
   }
 }
 
+/// What the host does in a step that begins with an idle GPU, without records, which slow calls.
+std::vector<HostWork> TimeHost(StepExecutor& executor,
+                               const Schedule& schedule,
+                               int step,
+                               int rank) {
+  executor.Synchronize();
+  HostTimes times(schedule, rank);
+  executor.Listen(&times);
+  executor.RunStep(step);
+  executor.Listen(nullptr);
+  executor.Synchronize();
+  return times.Take();
+}
+
 /// Two steps under the recorder: the first pays for its start and shows where the second begins.
 void TraceStep(StepExecutor& executor,
                const Schedule& schedule,
                int first_step,
                int rank,
                RankMeasurement& measurement) {
+  auto host = TimeHost(executor, schedule, first_step, rank);
   KernelRecorder recorder;
   TaskLabels labels;
   executor.Listen(&labels);
-  executor.RunStep(first_step);
+  executor.RunStep(first_step + 1);
   executor.Synchronize();
   std::uint64_t start = 0;
   for (const KernelRecord& record : recorder.Take()) {
     start = std::max(start, record.end_ns);
   }
-  executor.RunStep(first_step + 1);
+  executor.RunStep(first_step + 2);
   executor.Synchronize();
   executor.Listen(nullptr);
   const auto records = recorder.Take();
@@ -137,6 +184,7 @@ void TraceStep(StepExecutor& executor,
     start = std::max(start, records.front().start_ns);  // the host was idle in between
   }
   measurement.timeline = TimelineOf(records, schedule, start, rank);
+  measurement.timeline->host = std::move(host);
   const Intervals compute = ComputeIntervals(records, schedule);
   measurement.compute = Length(compute);
   measurement.exposed_communication =
@@ -151,7 +199,7 @@ RankMeasurement MeasureSteps(StepExecutor& executor,
                              c10::Device device,
                              const MeasureSettings& settings) {
   RankMeasurement measurement;
-  constexpr int kTracedSteps = 2;
+  constexpr int kTracedSteps = 3;
   executor.PrepareInputs(0, settings.warmup_steps + settings.steps + kTracedSteps);
   settings.report("warming up, " + std::to_string(settings.warmup_steps) + " steps");
   for (int step = 0; step < settings.warmup_steps; ++step) {
@@ -180,6 +228,7 @@ std::string PrintRankMeasurement(const RankMeasurement& measurement) {
                {"least_peak_allocated", measurement.least_peak_allocated.count()},
                {"peak_active", measurement.peak_active.count()},
                {"peak_reserved", measurement.peak_reserved.count()},
+               {"outside_allocator", measurement.outside_allocator.count()},
                {"allocated_after_step", measurement.allocated_after_step.count()},
                {"retries", measurement.retries},
                {"compute", measurement.compute.ns()},
@@ -203,6 +252,7 @@ RankMeasurement ParseRankMeasurement(const std::string& text) {
   measurement.least_peak_allocated = Bytes(json["least_peak_allocated"].get<std::int64_t>());
   measurement.peak_active = Bytes(json["peak_active"].get<std::int64_t>());
   measurement.peak_reserved = Bytes(json["peak_reserved"].get<std::int64_t>());
+  measurement.outside_allocator = Bytes(json["outside_allocator"].get<std::int64_t>());
   measurement.allocated_after_step = Bytes(json["allocated_after_step"].get<std::int64_t>());
   measurement.retries = json["retries"].get<std::int64_t>();
   measurement.compute = Duration::FromNs(json["compute"].get<std::int64_t>());

@@ -15,7 +15,8 @@ namespace dcsim::exec {
 struct MeasureSettings {
   int warmup_steps = 5;
   int steps = 20;
-  bool trace = true;  // one more step with kernel records, for timeline, compute and exposed time
+  bool trace = true;  // more steps: one with the host's times, then one with kernel records, for
+                      // timeline, compute and exposed time
   std::function<void(const std::string&)> report = [](const std::string&) {};
 };
 
@@ -33,6 +34,8 @@ struct RankMeasurement {
   Bytes least_peak_allocated;        // of the measured step with the smallest peak
   Bytes peak_active;
   Bytes peak_reserved;
+  Bytes
+      outside_allocator;  // of the GPU's memory, behind the measured steps: context, modules, NCCL
   Bytes allocated_after_step;
   std::int64_t retries = 0;  // in the measured steps
   Duration compute;          // of the traced step

@@ -50,7 +50,8 @@ void AddMeasurement(const MeasurementNotes& notes, Json& json) {
   for (const RankMemory& rank : notes.ranks) {
     json["ranks"].push_back({{"peak_allocated_bytes", rank.peak_allocated.count()},
                              {"least_peak_allocated_bytes", rank.least_peak_allocated.count()},
-                             {"peak_reserved_bytes", rank.peak_reserved.count()}});
+                             {"peak_reserved_bytes", rank.peak_reserved.count()},
+                             {"outside_allocator_bytes", rank.outside_allocator.count()}});
   }
   json["versions"] = notes.versions;
   json["machine"] = notes.machine;
@@ -73,6 +74,7 @@ Json PrintResult(const Result& result) {
   json["peak_allocated_bytes"] = result.peak_allocated.count();
   json["peak_active_bytes"] = result.peak_active.count();
   json["peak_reserved_bytes"] = result.peak_reserved.count();
+  json["outside_allocator_bytes"] = result.outside_allocator.count();
   json["allocated_after_step_bytes"] = result.allocated_after_step.count();
   json["allocator_retries"] = result.allocator_retries;
   json["host_pinned_bytes"] = result.host_pinned.count();

@@ -43,14 +43,15 @@ struct StopReport {
   std::uint32_t step = 0;
 };
 
-/// How a measured result came about.
 /// What one rank of a measured step saw of its memory.
 struct RankMemory {
   Bytes peak_allocated;
   Bytes least_peak_allocated;  // of the step with the smallest peak
   Bytes peak_reserved;
+  Bytes outside_allocator;
 };
 
+/// How a measured result came about.
 struct MeasurementNotes {
   std::vector<Duration> step_times;  // each the maximum over ranks
   std::vector<double> losses;        // of the first steps, mean over ranks and micro-steps
@@ -73,6 +74,7 @@ struct Result {
   Bytes peak_allocated;
   Bytes peak_active;
   Bytes peak_reserved;
+  Bytes outside_allocator;  // of the process on its GPU: context, modules, NCCL buffers
   Bytes allocated_after_step;
   std::int64_t allocator_retries = 0;
   Bytes host_pinned;                          // of each rank (Schedule::host_pinned)

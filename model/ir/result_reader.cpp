@@ -91,6 +91,9 @@ Result ReadResult(const Json& document, const Locator& locate) {
   ReadByteCount(object, "peak_allocated_bytes", result.peak_allocated);
   ReadByteCount(object, "peak_active_bytes", result.peak_active);
   ReadByteCount(object, "peak_reserved_bytes", result.peak_reserved);
+  if (object.Find("outside_allocator_bytes") != nullptr) {  // results before 2026-11-22 have none
+    ReadByteCount(object, "outside_allocator_bytes", result.outside_allocator);
+  }
   ReadByteCount(object, "allocated_after_step_bytes", result.allocated_after_step);
   result.allocator_retries = ReadAmount(object, "allocator_retries");
   ReadByteCount(object, "host_pinned_bytes", result.host_pinned);

@@ -37,6 +37,7 @@ void AddMemory(const std::vector<exec::RankMeasurement>& ranks, Result& result) 
     result.peak_allocated = std::max(result.peak_allocated, rank.peak_allocated);
     result.peak_active = std::max(result.peak_active, rank.peak_active);
     result.peak_reserved = std::max(result.peak_reserved, rank.peak_reserved);
+    result.outside_allocator = std::max(result.outside_allocator, rank.outside_allocator);
     result.allocated_after_step = std::max(result.allocated_after_step, rank.allocated_after_step);
     result.allocator_retries = std::max(result.allocator_retries, rank.retries);
   }
@@ -95,7 +96,8 @@ Result MeasuredResult(const Graph& graph,
   notes.step_times = SlowestRank(ranks);
   notes.losses = MeanLosses(ranks);
   for (const exec::RankMeasurement& rank : ranks) {
-    notes.ranks.push_back({rank.peak_allocated, rank.least_peak_allocated, rank.peak_reserved});
+    notes.ranks.push_back({rank.peak_allocated, rank.least_peak_allocated, rank.peak_reserved,
+                           rank.outside_allocator});
   }
   result.step_time = Median(notes.step_times);
   result.compute = MeanOf(ranks, &exec::RankMeasurement::compute);

@@ -147,6 +147,8 @@ std::string PrintComparison(const Comparison& comparison) {
          MemoryLine("peak memory, reserved", predicted.peak_reserved, measured.peak_reserved) +
          MemoryLine("  allocated", predicted.peak_allocated, measured.peak_allocated) +
          MemoryLine("  active", predicted.peak_active, measured.peak_active) +
+         MemoryLine("  outside the allocator", predicted.outside_allocator,
+                    measured.outside_allocator) +
          MemoryLine("after the step", predicted.allocated_after_step,
                     measured.allocated_after_step);
 }

@@ -24,6 +24,8 @@ std::string PrintMeasuredText(const Result& result, const std::string& plan_file
                     "of the traced step");
   text += TableLine("peak memory, reserved", FormatBytes(result.peak_reserved), "");
   text += TableLine("  allocated", FormatBytes(result.peak_allocated), "");
+  text += TableLine("  outside the allocator", FormatBytes(result.outside_allocator),
+                    "context, modules, NCCL");
   text += TableLine("after the step", FormatBytes(result.allocated_after_step), "allocated");
   std::string losses;
   for (const double loss : result.measurement->losses) {

@@ -46,13 +46,15 @@ std::string PeakNote(const Result& result) {
 }
 
 std::string MemoryLines(const Result& result, const GpuSpec& gpu) {
-  const Bytes room = gpu.memory - gpu.outside_allocator;
+  const Bytes room = gpu.memory - result.outside_allocator;
   std::string lines =
       TableLine("peak memory, reserved", FormatBytes(result.peak_reserved),
                 "of " + FormatBytes(room) + " that " + gpu.name + " leaves to tensors") +
       TableLine("  allocated", FormatBytes(result.peak_allocated), "") +
       TableLine("  live", FormatBytes(result.peak_live), PeakNote(result)) +
-      TableLine("after the step", FormatBytes(result.allocated_after_step), "allocated");
+      TableLine("after the step", FormatBytes(result.allocated_after_step), "allocated") +
+      TableLine("on the GPU", FormatBytes(result.peak_reserved + result.outside_allocator),
+                "with " + FormatBytes(result.outside_allocator) + " of context, modules, NCCL");
   if (result.host_pinned > Bytes(0)) {
     lines += TableLine("pinned host memory", FormatBytes(result.host_pinned), "of each GPU");
   }

@@ -110,6 +110,38 @@ TEST_F(RankProcessesTest, KilledRanksAreNamed) {
   EXPECT_EQ(FailureOf<SystemError>(2, main), "rank 1 was ended by signal 9 (Killed)");
 }
 
+// Behind timeout(1), say: when the job's process is gone, so are the ranks, not a little later.
+TEST_F(RankProcessesTest, EndBeforeAJobThatIsTerminated) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const pid_t job = ::fork();
+  if (job == 0) {
+    const auto tell = [&](const RankIdentity&, const auto&) {
+      const pid_t self = ::getpid();
+      const bool told = ::write(ends[1], &self, sizeof(self)) == sizeof(self);
+      Hang();
+      return told ? 0 : 1;
+    };
+    RunRankProcesses(2, tell);
+    ::_exit(0);
+  }
+  pid_t ranks[2];
+  for (pid_t& rank : ranks) {
+    ASSERT_EQ(::read(ends[0], &rank, sizeof(rank)), static_cast<ssize_t>(sizeof(rank)));
+  }
+  ::kill(job, SIGTERM);
+  int status = 0;
+  ASSERT_EQ(::waitpid(job, &status, 0), job);
+  EXPECT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(WTERMSIG(status), SIGTERM);
+  for (const pid_t rank : ranks) {
+    EXPECT_EQ(::kill(rank, 0), -1);
+    EXPECT_EQ(errno, ESRCH);
+  }
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
+
 TEST_F(RankProcessesTest, RanksThatExitAreNamed) {
   const auto main = [](const RankIdentity& identity, const auto&) -> int {
     if (identity.rank == 0) {
