@@ -43,7 +43,6 @@ struct StopReport {
   std::uint32_t step = 0;
 };
 
-/// How a measured result came about.
 /// What one rank of a measured step saw of its memory.
 struct RankMemory {
   Bytes peak_allocated;
@@ -51,6 +50,7 @@ struct RankMemory {
   Bytes peak_reserved;
 };
 
+/// How a measured result came about.
 struct MeasurementNotes {
   std::vector<Duration> step_times;  // each the maximum over ranks
   std::vector<double> losses;        // of the first steps, mean over ranks and micro-steps
