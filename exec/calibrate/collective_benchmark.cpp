@@ -10,10 +10,12 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include "exec/calibrate/joint_spans.h"
 #include "exec/communicator/peer_gather.h"
+#include "exec/communicator/run_collective.h"
 #include "exec/profiler/kernel_records.h"
+#include "exec/profiler/percentile.h"
 #include "model/base/error.h"
-#include "model/base/text.h"
 
 namespace dcsim::exec {
 namespace {
@@ -72,14 +74,7 @@ void Call(Communicator& communicator, const Case& what, const Buffers& buffers, 
     const PeerGather gather{buffers.peers, 0, elements / ranks, whole};
     return GatherFromPeers({&gather, 1}, communicator.rank());
   }
-  switch (what.kind) {
-    case CollectiveKind::kAllGather:
-      return communicator.AllGather(shard, whole);
-    case CollectiveKind::kReduceScatter:
-      return communicator.ReduceScatter(whole, shard);
-    case CollectiveKind::kAllReduce:
-      return communicator.AllReduce(whole);
-  }
+  RunCollective(communicator, what.kind, whole, shard);
 }
 
 /// What one rank saw of a case's launches.
@@ -118,56 +113,36 @@ Launches RunCase(Communicator& communicator, const Case& what, const Buffers& bu
   return launches;
 }
 
-std::int64_t Percentile(std::vector<std::int64_t> values, std::size_t percent) {
-  std::sort(values.begin(), values.end());
-  return values.empty() ? 0 : values[(values.size() - 1) * percent / 100];
-}
-
-/// "start end start end …" of the case's kernels on this rank; copies start at 0.
-std::string SpansText(const std::vector<KernelRecord>& records, const Launches& launches) {
-  std::string text;
+/// Start, end, start, end, … of the case's kernels on this rank; copies start at 0.
+std::vector<std::int64_t> SpansOf(const std::vector<KernelRecord>& records,
+                                  const Launches& launches) {
+  std::vector<std::int64_t> spans;
   for (const std::int64_t time : launches.copy) {
-    text += "0 " + std::to_string(time) + " ";
+    spans.insert(spans.end(), {0, time});
   }
   for (std::size_t i = 0; launches.copy.empty() && i < records.size(); ++i) {
-    text += std::to_string(records[i].start_ns) + " " + std::to_string(records[i].end_ns) + " ";
+    spans.push_back(static_cast<std::int64_t>(records[i].start_ns));
+    spans.push_back(static_cast<std::int64_t>(records[i].end_ns));
   }
-  return text;
+  return spans;
 }
 
-std::vector<std::int64_t> Numbers(const std::string& text) {
-  std::vector<std::int64_t> numbers;
-  std::size_t start = 0;
-  while (start < text.size()) {
-    const std::size_t end = text.find(' ', start);
-    numbers.push_back(FindInteger(text.substr(start, end - start)).value_or(0));
-    start = end + 1;
-  }
-  return numbers;
-}
-
-/// Per launch, last end minus last start over the ranks, or, by copy engines, where no rank waits
-/// for another, the longest of the ranks' spans; the first two launches warm up.
-std::vector<std::int64_t> JointTimes(const std::vector<std::string>& texts, const Case& what) {
+/// Of each launch, from the ranks' spans; the first two launches warm up.
+std::vector<std::int64_t> TimesOf(const std::vector<std::vector<std::int64_t>>& ranks,
+                                  const Case& what) {
   constexpr std::size_t kWarmup = 2;
-  std::vector<std::vector<std::int64_t>> ranks;
   std::size_t launches = SIZE_MAX;
-  for (const std::string& text : texts) {
-    ranks.push_back(Numbers(text));
-    launches = std::min(launches, ranks.back().size() / 2);
+  for (const auto& spans : ranks) {
+    launches = std::min(launches, spans.size() / 2);
   }
   DCSIM_CHECK(launches >= static_cast<std::size_t>(what.repeats)) << "kernel records are missing";
   std::vector<std::int64_t> times;
   for (std::size_t i = kWarmup; i < launches; ++i) {
-    std::int64_t start = 0;
-    std::int64_t end = 0;
-    std::int64_t longest = 0;
+    std::vector<Span> launch;
     for (const auto& spans : ranks) {
-      start = std::max(start, spans[2 * i]);
-      end = std::max(end, spans[2 * i + 1]);
-      longest = std::max(longest, spans[2 * i + 1] - spans[2 * i]);
+      launch.push_back({spans[2 * i], spans[2 * i + 1]});
     }
-    times.push_back(what.engine == Engine::kCopyEngine ? longest : end - start);
+    times.push_back(what.engine == Engine::kCopyEngine ? LongestTime(launch) : JointTime(launch));
   }
   return times;
 }
@@ -194,9 +169,9 @@ std::vector<CollectiveSample> BenchmarkCollectives(
     rendezvous.Exchange("collective/ready/" + std::to_string(i), "");
     const Launches launches = RunCase(communicator, cases[i], buffers);
     const auto records = recorder.Take();
-    const auto texts =
-        rendezvous.Exchange("collective/" + std::to_string(i), SpansText(records, launches));
-    const auto times = JointTimes(texts, cases[i]);
+    const auto spans =
+        ExchangeNumbers(rendezvous, "collective/" + std::to_string(i), SpansOf(records, launches));
+    const auto times = TimesOf(spans, cases[i]);
     CollectiveSample sample;
     sample.engine = cases[i].engine;
     sample.kind = cases[i].kind;

@@ -10,7 +10,6 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/mm.h>
-#include <ATen/ops/mul.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/sum.h>
 

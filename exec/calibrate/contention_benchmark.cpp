@@ -7,8 +7,11 @@
 #include <c10/core/InferenceMode.h>
 
 #include "exec/calibrate/compute_kernels.h"
+#include "exec/calibrate/joint_spans.h"
 #include "exec/calibrate/overlapped_run.h"
 #include "exec/communicator/peer_gather.h"
+#include "exec/communicator/run_collective.h"
+#include "exec/profiler/percentile.h"
 #include "model/base/text.h"
 #include "model/cost/multiprocessor_share.h"
 
@@ -67,16 +70,8 @@ class Benchmark {
     const at::Tensor whole = Part(whole_, payload);
     const at::Tensor shard = Part(shard_, payload);
     const std::string name = std::string(CollectiveKindName(kind)) + " " + PrintBytes(payload);
-    return {name, DeviceUse::kCollective, [this, kind, whole, shard] {
-              switch (kind) {
-                case CollectiveKind::kAllGather:
-                  return communicator().AllGather(shard, whole);
-                case CollectiveKind::kReduceScatter:
-                  return communicator().ReduceScatter(whole, shard);
-                case CollectiveKind::kAllReduce:
-                  return communicator().AllReduce(whole);
-              }
-            }};
+    return {name, DeviceUse::kCollective,
+            [this, kind, whole, shard] { RunCollective(communicator(), kind, whole, shard); }};
   }
 
   std::vector<SideWork> SideWorks() {
@@ -102,26 +97,8 @@ class Benchmark {
     return works;
   }
 
-  std::vector<std::string> Exchange(const std::string& own) {
-    return rendezvous_.Exchange("contention/" + std::to_string(exchanges_++), own);
-  }
-
-  /// Of the joint spans: last start to last end; where no rank waits for another, the longest.
-  static std::int64_t Joint(const std::vector<Span>& ranks, DeviceUse use) {
-    std::int64_t start = 0;
-    std::int64_t end = 0;
-    std::int64_t longest = 0;
-    for (const Span& span : ranks) {
-      start = std::max(start, span.start);
-      end = std::max(end, span.end);
-      longest = std::max(longest, span.time());
-    }
-    return use == DeviceUse::kCollective ? end - start : longest;
-  }
-
-  static std::int64_t Median(std::vector<std::int64_t> values) {
-    std::sort(values.begin(), values.end());
-    return values.empty() ? 0 : values[values.size() / 2];
+  static std::int64_t TimeOf(const std::vector<Span>& ranks, DeviceUse use) {
+    return use == DeviceUse::kCollective ? JointTime(ranks) : LongestTime(ranks);
   }
 
   /// What is lost depends on where in an op the other work comes, so the mean counts.
@@ -135,21 +112,7 @@ class Benchmark {
 
   /// Numbers of every rank, by rank.
   std::vector<std::vector<std::int64_t>> Share(const std::vector<std::int64_t>& own) {
-    std::string text;
-    for (const std::int64_t number : own) {
-      text += (text.empty() ? "" : " ") + std::to_string(number);
-    }
-    std::vector<std::vector<std::int64_t>> all;
-    for (const std::string& line : Exchange(text)) {
-      all.emplace_back();
-      std::size_t start = 0;
-      while (start < line.size()) {
-        const std::size_t end = std::min(line.find(' ', start), line.size());
-        all.back().push_back(FindInteger(line.substr(start, end - start)).value_or(0));
-        start = end + 1;
-      }
-    }
-    return all;
+    return ExchangeNumbers(rendezvous_, "contention/" + std::to_string(exchanges_++), own);
   }
 
   Duration TimeAlone(const SideWork& work) {
@@ -161,7 +124,7 @@ class Benchmark {
         ranks.push_back({numbers.at(0), numbers.at(1)});
       }
       if (i >= kWarmup) {
-        times.push_back(Joint(ranks, work.use));
+        times.push_back(TimeOf(ranks, work.use));
       }
     }
     return Duration::FromNs(Median(times));
@@ -222,7 +185,7 @@ class Benchmark {
       const auto by_start = [](const Span& a, const Span& b) { return a.start < b.start; };
       const auto [first, last] = std::minmax_element(ranks.begin(), ranks.end(), by_start);
       skews.push_back(last->start - first->start);
-      times.push_back(Joint(ranks, work.use));
+      times.push_back(TimeOf(ranks, work.use));
     }
     ContentionSample sample;
     sample.compute = kernel.name;
@@ -276,8 +239,8 @@ class Benchmark {
         gather_spans.push_back({numbers.at(0), numbers.at(1)});
         scatter_spans.push_back({numbers.at(2), numbers.at(3)});
       }
-      gathers.push_back(Joint(gather_spans, DeviceUse::kCollective));
-      scatters.push_back(Joint(scatter_spans, DeviceUse::kCollective));
+      gathers.push_back(JointTime(gather_spans));
+      scatters.push_back(JointTime(scatter_spans));
     }
     sample.beside_time = Duration::FromNs(Median(gathers));
     sample.compute_speed =

@@ -1,6 +1,5 @@
 #include "exec/calibrate/host_benchmark.h"
 
-#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <vector>
@@ -15,6 +14,7 @@
 #include <cuda_runtime_api.h>
 
 #include "exec/device/cuda_call.h"
+#include "exec/profiler/percentile.h"
 
 namespace dcsim::exec {
 namespace {
@@ -34,8 +34,7 @@ Duration MedianCall(const std::function<void()>& call) {
     }
     means.push_back(std::chrono::nanoseconds(Clock::now() - start).count() / kCalls);
   }
-  std::nth_element(means.begin(), means.begin() + kRounds / 2, means.end());
-  return Duration::FromNs(means[kRounds / 2]);
+  return Duration::FromNs(Median(std::move(means)));
 }
 
 /// A boxed call, as the interpreter makes it.
@@ -60,8 +59,7 @@ Duration SegmentTime() {
     DCSIM_CUDA(cudaFree(memory));
     times.push_back(std::chrono::nanoseconds(Clock::now() - start).count() / 2);
   }
-  std::nth_element(times.begin(), times.begin() + kPairs / 2, times.end());
-  return Duration::FromNs(times[kPairs / 2]);
+  return Duration::FromNs(Median(std::move(times)));
 }
 
 /// Behind a kernel that takes a second, launches return at once until one waits for it to end.

@@ -1,6 +1,5 @@
 #include "exec/calibrate/memory_benchmark.h"
 
-#include <algorithm>
 #include <functional>
 
 #include <ATen/ops/_fused_adamw.h>
@@ -13,6 +12,7 @@
 #include <c10/cuda/CUDAFunctions.h>
 
 #include "exec/profiler/kernel_records.h"
+#include "exec/profiler/percentile.h"
 
 namespace dcsim::exec {
 namespace {
@@ -41,8 +41,7 @@ std::int64_t MedianNs(KernelRecorder& recorder, const std::function<void()>& run
       times.push_back(busy);
     }
   }
-  std::nth_element(times.begin(), times.begin() + kRepeats / 2, times.end());
-  return times[kRepeats / 2];
+  return Median(std::move(times));
 }
 
 }  // namespace

@@ -11,19 +11,12 @@
 #include <c10/cuda/CUDAStream.h>
 
 #include "exec/calibrate/compute_kernels.h"
+#include "exec/calibrate/joint_spans.h"
 #include "exec/communicator/communicator.h"
 #include "exec/profiler/kernel_records.h"
 #include "model/cost/contention.h"
 
 namespace dcsim::exec {
-
-/// Of kernels, in ns on the clock of the machine's kernel records.
-struct Span {
-  std::int64_t start = 0;
-  std::int64_t end = 0;
-
-  std::int64_t time() const { return end - start; }
-};
 
 /// Work of another stream than the one that computes.
 struct SideWork {

@@ -10,6 +10,7 @@
 #include "exec/interpreter/graph_runner.h"
 #include "exec/profiler/footprint_recorder.h"
 #include "exec/profiler/kernel_records.h"
+#include "exec/profiler/percentile.h"
 #include "exec/reference/reference_data.h"
 
 namespace dcsim::exec {
@@ -49,15 +50,6 @@ class OpLabels : public OpListener {
  private:
   std::optional<KernelRecorder::Label> label_;
 };
-
-std::int64_t Percentile(std::vector<std::int64_t> values, int percent) {
-  if (values.empty()) {
-    return 0;
-  }
-  const std::size_t at = (values.size() - 1) * static_cast<std::size_t>(percent) / 100;
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(at), values.end());
-  return values[at];
-}
 
 /// A workload on the GPU, ready to run.
 struct Subject {

@@ -81,15 +81,6 @@ std::optional<BytesPerSecond> FindRate(const Cluster& cluster, MemoryPattern pat
   return std::nullopt;
 }
 
-/// Rate of copies between a GPU and pinned host memory: measured, or the GPU file's figure, which
-/// may be missing (0).
-std::pair<BytesPerSecond, Source> HostRateOf(const Cluster& cluster, MemoryPattern pattern) {
-  if (const auto measured = FindRate(cluster, pattern)) {
-    return {*measured, Source::kMeasured};
-  }
-  return {cluster.gpu.host_bandwidth, Source::kEstimated};
-}
-
 /// Without a rate for copies from the host the inputs are there already.
 void AddInputCopies(CostInputs& inputs) {
   const auto [rate, source] = HostRateOf(inputs.cluster, MemoryPattern::kReload);
@@ -256,6 +247,13 @@ void SlowDown(const Work& work, double straggler, WorkCost& cost) {
 }
 
 }  // namespace
+
+std::pair<BytesPerSecond, Source> HostRateOf(const Cluster& cluster, MemoryPattern pattern) {
+  if (const auto measured = FindRate(cluster, pattern)) {
+    return {*measured, Source::kMeasured};
+  }
+  return {cluster.gpu.host_bandwidth, Source::kEstimated};
+}
 
 Duration RooflineTime(const Graph& graph, OpId id, const GpuSpec& gpu) {
   const double seconds =

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "model/cost/cluster.h"
@@ -39,6 +40,10 @@ std::vector<WorkCost> EstimateWorks(const Schedule& schedule,
                                     const Graph& graph,
                                     const Profile* profile,
                                     const Cluster& cluster);
+
+/// Rate of copies between a GPU and pinned host memory (kOffload, kReload): measured, or the GPU
+/// file's figure, which may be missing (0).
+std::pair<BytesPerSecond, Source> HostRateOf(const Cluster& cluster, MemoryPattern pattern);
 
 /// The roofline of one op alone, for reports on what is missing from a profile.
 Duration RooflineTime(const Graph& graph, OpId id, const GpuSpec& gpu);

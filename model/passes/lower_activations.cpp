@@ -3,24 +3,13 @@
 namespace dcsim {
 namespace {
 
-constexpr std::size_t kEvents = 3;  // compute's position, the wait for it, the copy's end
-
-TaskDraft CopyDraft(LowerState& state, ValueId value, TaskKind kind, StreamRole stream) {
-  const bool leaves = kind == TaskKind::kOffload;
-  TaskDraft draft = state.Draft(kind, stream);
-  draft.work = MemoryWork(leaves ? MemoryPattern::kOffload : MemoryPattern::kReload,
-                          state.graph.value(value).bytes(), 1, kEvents,
-                          static_cast<std::uint32_t>(state.graph.storage_of(value).index()));
-  return draft;
-}
-
 /// DeepSpeed lets compute wait for the copy at once (offload_tensor, wait_offload): whoever frees
 /// the tensor does not know of other streams.
 void AddOffload(LowerState& state, ValueId value) {
   const StorageId storage = state.graph.storage_of(value);
   OffloadedActivation& activation = state.activations[storage.index()];
-  TaskDraft copy = CopyDraft(state, value, TaskKind::kOffload, StreamRole::kOffload);
-  copy.waits.push_back(state.builder.last(StreamRole::kCompute));
+  TaskDraft copy = HostCopyBehindCompute(state, TaskKind::kOffload, StreamRole::kOffload,
+                                         state.graph.value(value).bytes(), storage.index());
   copy.Read(state.buffer_of[storage.index()]);
   copy.Write(activation.host);
   activation.offload = state.builder.Add(copy);
@@ -41,7 +30,8 @@ void AddReload(LowerState& state, ValueId value) {
   buffer.recorded_streams = StreamBit(StreamRole::kCompute);
   activation.device = state.builder.AddBuffer(buffer);
   state.buffer_of[storage.index()] = activation.device;
-  TaskDraft copy = CopyDraft(state, value, TaskKind::kReload, StreamRole::kReload);
+  TaskDraft copy =
+      HostCopyDraft(state, TaskKind::kReload, StreamRole::kReload, buffer.bytes, storage.index());
   copy.waits.push_back(activation.offload);
   copy.Allocate(activation.device);
   copy.Read(activation.host);

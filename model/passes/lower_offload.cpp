@@ -36,19 +36,11 @@ OffloadedState& OffloadedOf(LowerState& state, const PlacedState& place) {
   return state.offloaded[StateIndex(place.group, place.tensor)];
 }
 
-/// A copy over the link between host and GPU, behind what compute has to do so far. DeepSpeed's
-/// copy stream waits for the compute stream before each, and records an event behind it.
+/// Both ways on one stream.
 TaskDraft CopyDraft(LowerState& state, TaskKind kind, const PlacedState& place) {
-  constexpr std::size_t kEvents = 3;
-  const bool leaves = kind == TaskKind::kOffload;
-  TaskDraft draft = state.Draft(kind, StreamRole::kOffload);
-  draft.work = MemoryWork(leaves ? MemoryPattern::kOffload : MemoryPattern::kReload,
-                          state.builder.buffer(OffloadedOf(state, place).host).bytes, 1, kEvents,
-                          StateIndex(place.group, place.tensor));
-  if (const TaskId last = state.builder.last(StreamRole::kCompute); !last.is_none()) {
-    draft.waits.push_back(last);
-  }
-  return draft;
+  return HostCopyBehindCompute(state, kind, StreamRole::kOffload,
+                               state.builder.buffer(OffloadedOf(state, place).host).bytes,
+                               StateIndex(place.group, place.tensor));
 }
 
 void AddOffload(LowerState& state, const OptimizerState& wanted) {
@@ -58,9 +50,7 @@ void AddOffload(LowerState& state, const OptimizerState& wanted) {
   copy.Read(device);
   copy.Write(OffloadedOf(state, place).host);
   state.builder.Add(copy);
-  TaskDraft free = state.Draft(TaskKind::kFree);  // its memory stays taken until the copy has ended
-  free.Free(device);
-  state.builder.Add(free);
+  AddFreeBehindCopy(state, device);
 }
 
 void AddReload(LowerState& state, const OptimizerState& wanted) {

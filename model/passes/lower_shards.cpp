@@ -3,20 +3,9 @@
 namespace dcsim {
 namespace {
 
-constexpr std::size_t kEvents = 3;  // compute's position, the wait for it, the copy's end
-
-/// A copy of a shard over the link between host and GPU, behind what compute has to do so far, as
-/// DeepSpeed's copy streams wait for the compute stream before each.
-TaskDraft CopyDraft(LowerState& state, ParamId param, TaskKind kind, StreamRole stream) {
-  const bool leaves = kind == TaskKind::kOffload;
+TaskDraft CopyDraft(const LowerState& state, ParamId param, TaskKind kind, StreamRole stream) {
   const Bytes bytes = state.builder.buffer(state.shards[param.index()].host).bytes;
-  TaskDraft draft = state.Draft(kind, stream);
-  draft.work = MemoryWork(leaves ? MemoryPattern::kOffload : MemoryPattern::kReload, bytes, 1,
-                          kEvents, static_cast<std::uint32_t>(param.index()));
-  if (const TaskId last = state.builder.last(StreamRole::kCompute); !last.is_none()) {
-    draft.waits.push_back(last);
-  }
-  return draft;
+  return HostCopyBehindCompute(state, kind, stream, bytes, param.index());
 }
 
 BufferId AddDeviceShard(LowerState& state, ParamId param, Bytes bytes) {
@@ -27,12 +16,6 @@ BufferId AddDeviceShard(LowerState& state, ParamId param, Bytes bytes) {
   buffer.buffer_class = BufferClass::kParameter;
   buffer.recorded_streams = StreamBit(StreamRole::kOffload);
   return state.builder.AddBuffer(buffer);
-}
-
-void AddFree(LowerState& state, BufferId buffer) {
-  TaskDraft draft = state.Draft(TaskKind::kFree);  // memory stays taken until the copy has ended
-  draft.Free(buffer);
-  state.builder.Add(draft);
 }
 
 }  // namespace
@@ -76,7 +59,7 @@ void AddOffloadShard(LowerState& state, ParamId param) {
   copy.Read(shard.device);
   copy.Write(shard.host);
   shard.offload = state.builder.Add(copy);
-  AddFree(state, shard.device);
+  AddFreeBehindCopy(state, shard.device);
   shard.device = BufferId::None();
 }
 
@@ -90,10 +73,8 @@ BufferId AddUpdatedBuffer(LowerState& state, std::size_t group) {
 }
 
 void AddOffloadUpdated(LowerState& state, std::size_t group, BufferId updated) {
-  TaskDraft copy = state.Draft(TaskKind::kOffload, StreamRole::kOffload);
-  copy.work = MemoryWork(MemoryPattern::kOffload, state.builder.buffer(updated).bytes, 1, kEvents,
-                         static_cast<std::uint32_t>(group));
-  copy.waits.push_back(state.builder.last(StreamRole::kCompute));
+  TaskDraft copy = HostCopyBehindCompute(state, TaskKind::kOffload, StreamRole::kOffload,
+                                         state.builder.buffer(updated).bytes, group);
   copy.Read(updated);
   for (const ParamId param : state.groups[group].params) {
     if (state.graph.param(param).requires_grad) {
@@ -101,7 +82,7 @@ void AddOffloadUpdated(LowerState& state, std::size_t group, BufferId updated) {
     }
   }
   state.builder.Add(copy);
-  AddFree(state, updated);
+  AddFreeBehindCopy(state, updated);
 }
 
 void AddReloadStreamWait(LowerState& state) {

@@ -165,6 +165,17 @@ Work MemoryWork(MemoryPattern pattern,
 /// persistent gathered parameters, constants, inputs, workspaces (lower_residents.cpp).
 void AddResidents(LowerState& state, const Workspaces& workspaces);
 
+/// A copy of `bytes` between GPU and pinned host memory, kOffload or kReload, on a side stream
+/// (lower_host_copy.cpp).
+TaskDraft HostCopyDraft(
+    const LowerState& state, TaskKind kind, StreamRole stream, Bytes bytes, std::size_t subject);
+/// The same behind what compute has to do so far: most of DeepSpeed's copy streams wait for the
+/// compute stream before each copy.
+TaskDraft HostCopyBehindCompute(
+    const LowerState& state, TaskKind kind, StreamRole stream, Bytes bytes, std::size_t subject);
+/// The host lets go of what a copy reads; the memory stays taken until the copy has ended.
+void AddFreeBehindCopy(LowerState& state, BufferId buffer);
+
 /// Optimizer states leave the GPU, come back, or the host waits for them (lower_offload.cpp).
 void AddStateMove(LowerState& state, const StateMove& move);
 /// Compute waits for the reloads of a group's states, before it reads them.

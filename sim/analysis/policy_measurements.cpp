@@ -1,7 +1,5 @@
 #include "sim/analysis/policy_measurements.h"
 
-#include <optional>
-
 #include "model/cost/collective_cost.h"
 #include "model/cost/work_cost.h"
 #include "model/graph/step_facts.h"
@@ -44,17 +42,6 @@ std::vector<GatherTime> GatherTimesOf(const Cluster& cluster, int ranks) {
   return times;
 }
 
-/// Copies from pinned memory: measured, or the GPU file's figure, or nothing.
-std::optional<BytesPerSecond> FindReloadRate(const Cluster& cluster) {
-  for (const PatternRate& entry : cluster.memory_patterns) {
-    if (entry.pattern == MemoryPattern::kReload) {
-      return entry.rate;
-    }
-  }
-  const BytesPerSecond rate = cluster.gpu.host_bandwidth;
-  return rate.count() == 0 ? std::nullopt : std::optional(rate);
-}
-
 }  // namespace
 
 PolicyInputs MeasureForPolicy(const PredictionInputs& inputs, int ranks) {
@@ -63,7 +50,10 @@ PolicyInputs MeasureForPolicy(const PredictionInputs& inputs, int ranks) {
   measured.profile = inputs.profile;
   measured.gather_times = GatherTimesOf(inputs.cluster, ranks);
   measured.gather_call = inputs.cluster.host.launch;
-  measured.reload_rate = FindReloadRate(inputs.cluster).value_or(measured.reload_rate);
+  const BytesPerSecond reload_rate = HostRateOf(inputs.cluster, MemoryPattern::kReload).first;
+  if (reload_rate.count() != 0) {
+    measured.reload_rate = reload_rate;
+  }
   measured.device_memory = inputs.cluster.gpu.memory;
   measured.outside_allocator = inputs.cluster.gpu.outside_allocator;
   measured.workspaces = inputs.cluster.gpu.workspaces;

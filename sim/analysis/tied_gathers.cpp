@@ -21,8 +21,7 @@ TiedGathers CountAhead(const Plan& plan, const Graph& graph, std::size_t g) {
         continue;
       }
       ++found.ahead;
-      found.bytes +=
-          Bytes(GatheredElements(graph.numel(id), plan.ranks) * ElementBytes(graph.dtype(id)));
+      found.bytes += GatheredBytes(graph, id, plan.ranks);
       found.param = graph.param(id).tied.empty() ? found.param : id;
     }
   }

@@ -8,10 +8,6 @@
 namespace dcsim {
 namespace {
 
-std::string Ns(Duration time) {
-  return std::to_string(time.ns()) + " ns";
-}
-
 /// "4102 GB/s".
 std::string Rate(BytesPerSecond rate) {
   return std::to_string(rate.count() / 1'000'000'000) + " GB/s";
@@ -57,12 +53,14 @@ Duration GroupedHost(const std::vector<exec::CollectiveSample>& samples) {
 
 std::string HostText(const CalibrationResult& result, int gpus) {
   const Duration copies = MedianHost(result.collectives, Engine::kCopyEngine);
-  return "host:\n  view: " + Ns(result.host.view) + "\n  launch: " + Ns(result.host.launch) +
-         "\n  collective: " + Ns(MedianHost(result.collectives, Engine::kNccl)) +
-         "\n  grouped: " + Ns(GroupedHost(result.collectives)) +
-         "\n  copy: " + Ns(Duration::FromNs(copies.ns() / gpus)) +
-         "\n  event: " + Ns(result.host.event) + "\n  synchronize: " + Ns(result.host.synchronize) +
-         "\n  segment: " + Ns(result.host.segment) +
+  return "host:\n  view: " + PrintNs(result.host.view) +
+         "\n  launch: " + PrintNs(result.host.launch) +
+         "\n  collective: " + PrintNs(MedianHost(result.collectives, Engine::kNccl)) +
+         "\n  grouped: " + PrintNs(GroupedHost(result.collectives)) +
+         "\n  copy: " + PrintNs(Duration::FromNs(copies.ns() / gpus)) +
+         "\n  event: " + PrintNs(result.host.event) +
+         "\n  synchronize: " + PrintNs(result.host.synchronize) +
+         "\n  segment: " + PrintNs(result.host.segment) +
          (result.host.launch_queue == 0
               ? ""
               : "\n  launch_queue: " + std::to_string(result.host.launch_queue)) +
@@ -98,7 +96,7 @@ std::string LinkText(const std::vector<exec::CollectiveSample>& samples, int gpu
       static_cast<std::int64_t>(wire / static_cast<double>(largest->time.ns()) * 1e9));
   return "intra_node:             # for sizes and numbers of ranks that no table covers\n"
          "  bus_bandwidth: " +
-         Rate(bandwidth) + "\n  latency: " + Ns(smallest->time) +
+         Rate(bandwidth) + "\n  latency: " + PrintNs(smallest->time) +
          "\n  hop_latency: 0 ns     # within the latency\n";
 }
 
@@ -111,8 +109,8 @@ std::string TableText(const std::vector<exec::CollectiveSample>& samples,
   for (const exec::CollectiveSample& sample : samples) {
     if (sample.engine == engine && sample.calls == calls && sample.kind == kind) {
       const bool kernel = engine == Engine::kNccl;
-      points += "      - [" + PrintBytes(sample.payload) + ", " + Ns(sample.time) + "]" +
-                "  # spread " + Ns(sample.spread) +
+      points += "      - [" + PrintBytes(sample.payload) + ", " + PrintNs(sample.time) + "]" +
+                "  # spread " + PrintNs(sample.spread) +
                 (kernel ? ", " + std::to_string(sample.ctas) + " CTAs\n" : "\n");
     }
   }
@@ -144,6 +142,10 @@ std::string CollectivesText(const std::vector<exec::CollectiveSample>& samples, 
 }
 
 }  // namespace
+
+std::string PrintNs(Duration time) {
+  return std::to_string(time.ns()) + " ns";
+}
 
 std::string PrintClusterYaml(const CalibrationResult& result,
                              int gpus,

@@ -22,6 +22,9 @@ struct CalibrationResult {
   std::string date;
 };
 
+/// "1234 ns": a time as these files take it.
+std::string PrintNs(Duration time);
+
 /// A cluster file (dc-cluster/1) with measured tables, host calls and memory patterns; the link for
 /// other sizes and ranks is fitted to the tables: its latency is the smallest time, its bandwidth
 /// that of the largest all-gather.

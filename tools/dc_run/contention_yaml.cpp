@@ -14,10 +14,6 @@ std::string Share(double share) {
   return text.data();
 }
 
-std::string Ns(Duration time) {
-  return std::to_string(time.ns()) + " ns";
-}
-
 std::string RowText(const Contention::Row& row) {
   std::string text;
   for (std::size_t beside = 0; beside < kDeviceUses; ++beside) {
@@ -39,18 +35,20 @@ std::string TableText(const Contention& contention) {
   }
   return text +
          "  collective_multiprocessors: " + std::to_string(contention.collective_multiprocessors) +
-         "\n  streaming_kernel: " + Ns(contention.streaming_kernel) +
-         "\n  collective_start: " + Ns(contention.collective_start) + "\n";
+         "\n  streaming_kernel: " + PrintNs(contention.streaming_kernel) +
+         "\n  collective_start: " + PrintNs(contention.collective_start) + "\n";
 }
 
 std::string SampleText(const exec::ContentionSample& sample) {
   return "  - {compute: " + sample.compute +
          ", use: " + std::string(DeviceUseNames()[static_cast<std::size_t>(sample.use)]) +
-         ", tiles: " + std::to_string(sample.tiles) + ", alone: " + Ns(sample.compute_alone) +
+         ", tiles: " + std::to_string(sample.tiles) + ", alone: " + PrintNs(sample.compute_alone) +
          ", speed: " + Share(sample.compute_speed) + ", beside: " + sample.beside +
-         ", beside_alone: " + Ns(sample.beside_alone) + ", beside_time: " + Ns(sample.beside_time) +
-         ", spread: " + Share(sample.beside_spread) + ", start_delay: " + Ns(sample.start_delay) +
-         ", skew: " + Ns(sample.skew) + "}\n";
+         ", beside_alone: " + PrintNs(sample.beside_alone) +
+         ", beside_time: " + PrintNs(sample.beside_time) +
+         ", spread: " + Share(sample.beside_spread) +
+         ", start_delay: " + PrintNs(sample.start_delay) + ", skew: " + PrintNs(sample.skew) +
+         "}\n";
 }
 
 }  // namespace

@@ -9,17 +9,13 @@ times and budgets are given. Writes activations-<version>.json.gz (docs/policies
 records the first of them again and compares them with what is written there.
 """
 
-import argparse
-import gzip
-import json
 import os
 import random
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import deepcompile_graphs as graphs
-import deepspeed
+import oracle_file
 import record_deepcompile as base
 import torch
 
@@ -205,39 +201,22 @@ def workload_row(root, name):
             "left": [names[i] for i in row["left"]], "headroom": row["headroom"]}
 
 
-def check(root, path):
-    """0 if DeepSpeed still decides what the file says, on 40 random graphs each way."""
-    written = json.loads(gzip.decompress(path.read_bytes()))
-    again = {"forward": [random_forward(seed) for seed in range(40)],
-             "backward": [random_backward(seed) for seed in range(40)]}
-    differing = [f"{kind} {i}" for kind, rows in json.loads(json.dumps(again)).items()
-                 for i, row in enumerate(rows) if row != written[kind][i]]
-    print(f"{path.name}: {', '.join(differing) or 'DeepSpeed decides the same'}")
-    return 1 if differing else 0
+def find_differing(written):
+    """What DeepSpeed decides otherwise than `written`, of 40 random graphs each way."""
+    return (oracle_file.differing("forward", map(random_forward, range(40)), written["forward"]) +
+            oracle_file.differing("backward", map(random_backward, range(40)), written["backward"]))
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--out", type=Path, help="folder to write to")
-    parser.add_argument("--check", type=Path, help="folder to compare with")
-    parser.add_argument("--random", type=int, default=320, help="random graphs each way")
-    parser.add_argument("--workloads", nargs="*", default=WORKLOADS)
-    arguments = parser.parse_args()
-    root = Path(__file__).resolve().parents[2]
-    version = deepspeed.__version__.split("+")[0]
-    name = f"activations-{version}.json.gz"
-    if arguments.check:
-        sys.exit(check(root, arguments.check / name))
-    document = {
-        "format": "dc-activation-oracle/1",
-        "versions": {"deepspeed": version, "torch": torch.__version__.split("+")[0]},
-        "forward": [random_forward(seed) for seed in range(arguments.random)],
-        "backward": [random_backward(seed) for seed in range(arguments.random)],
-        "workloads": [workload_row(root, name) for name in arguments.workloads],
-    }
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(document, separators=(",", ":"))
-    (arguments.out / name).write_bytes(gzip.compress(text.encode(), mtime=0))
+    options = oracle_file.parse_options(__doc__, WORKLOADS)
+    name = f"activations-{oracle_file.VERSION}.json.gz"
+    if options.check:
+        sys.exit(oracle_file.check(options.check / name, find_differing))
+    oracle_file.write(options.out / name, "dc-activation-oracle/1", {
+        "forward": [random_forward(seed) for seed in range(options.random)],
+        "backward": [random_backward(seed) for seed in range(options.random)],
+        "workloads": [workload_row(oracle_file.ROOT, name) for name in options.workloads],
+    })
 
 
 if __name__ == "__main__":

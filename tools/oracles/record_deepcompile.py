@@ -10,17 +10,13 @@ DeepSpeed's, run on torch.fx graphs over stand-ins for its ops; sizes, times, pe
 --check, records the first of them again and compares them with what is written there.
 """
 
-import argparse
-import gzip
-import json
 import random
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import deepcompile_graphs as graphs
-import deepspeed
 import deepspeed.compile.util as util
+import oracle_file
 import torch
 
 util.get_deepcompile_handle = lambda: None
@@ -282,43 +278,27 @@ def workload_rows(root, name):
             yield row
 
 
-def check(root, path):
-    """0 if DeepSpeed still decides what the file says, on 40 random graphs and small workloads."""
-    written = json.loads(gzip.decompress(path.read_bytes()))
-    differing = [f"random graph {seed}" for seed in range(40)
-                 if json.loads(json.dumps(random_rows(seed))) != written["random"][seed]]
-    differing += [f"offload {seed}" for seed in range(40)
-                  if json.loads(json.dumps(run_offload(seed))) != written["offload"][seed]]
-    rows = [row for name in SMALL for row in workload_rows(root, name)]
-    differing += [f"{row['workload']}, graph {row['graph']}" for row in rows
-                  if row not in written["workloads"]]
-    print(f"{path.name}: {', '.join(differing) or 'DeepSpeed decides the same'}")
-    return 1 if differing else 0
+def find_differing(written):
+    """What DeepSpeed decides otherwise than `written`, of 40 random graphs and small workloads."""
+    rows = [row for name in SMALL for row in workload_rows(oracle_file.ROOT, name)]
+    return (oracle_file.differing("random graph", map(random_rows, range(40)), written["random"]) +
+            oracle_file.differing("offload", map(run_offload, range(40)), written["offload"]) +
+            [f"{row['workload']}, graph {row['graph']}" for row in rows
+             if row not in written["workloads"]])
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--out", type=Path, help="folder to write to")
-    parser.add_argument("--check", type=Path, help="folder to compare with")
-    parser.add_argument("--random", type=int, default=320, help="random graphs")
-    parser.add_argument("--workloads", nargs="*", default=WORKLOADS)
-    arguments = parser.parse_args()
-    root = Path(__file__).resolve().parents[2]
-    version = deepspeed.__version__.split("+")[0]
-    if arguments.check:
-        sys.exit(check(root, arguments.check / f"{version}.json.gz"))
-    document = {
-        "format": "dc-deepcompile-oracle/1",
-        "versions": {"deepspeed": version, "torch": torch.__version__.split("+")[0]},
+    options = oracle_file.parse_options(__doc__, WORKLOADS)
+    name = f"{oracle_file.VERSION}.json.gz"
+    if options.check:
+        sys.exit(oracle_file.check(options.check / name, find_differing))
+    oracle_file.write(options.out / name, "dc-deepcompile-oracle/1", {
         "ranks": RANKS,
-        "random": [random_rows(seed) for seed in range(arguments.random)],
-        "workloads": [row for name in arguments.workloads for row in workload_rows(root, name)],
-        "offload": [run_offload(seed) for seed in range(arguments.random)],
-    }
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(document, separators=(",", ":"))
-    path = arguments.out / f"{version}.json.gz"
-    path.write_bytes(gzip.compress(text.encode(), mtime=0))
+        "random": [random_rows(seed) for seed in range(options.random)],
+        "workloads": [row for name in options.workloads
+                      for row in workload_rows(oracle_file.ROOT, name)],
+        "offload": [run_offload(seed) for seed in range(options.random)],
+    })
 
 
 if __name__ == "__main__":

@@ -10,9 +10,7 @@
 #include "model/ir/task_label.h"
 #include "model/passes/lower.h"
 #include "model/passes/resolve.h"
-#include "model/passes/verify.h"
-#include "tests/model/passes/race_oracle.h"
-#include "tests/support/schedule_edit.h"
+#include "tests/model/passes/needed_events.h"
 #include "tests/support/tiny_graphs.h"
 
 namespace dcsim {
@@ -135,9 +133,7 @@ std::vector<Plan> MovingPlans() {
 TEST(VerifyActivationsTest, LoweredPlansAreRight) {
   for (const Plan& plan : MovingPlans()) {
     ASSERT_THAT(FindPlanFaults(plan, TwoLayers()), testing::IsEmpty());
-    const Schedule schedule = Lower(plan, TwoLayers(), nullptr, {});
-    EXPECT_THAT(Verify(schedule, TwoLayers()), testing::IsEmpty());
-    EXPECT_THAT(RaceOracle(schedule).FindRaces(), testing::IsEmpty());
+    ExpectRight(Lower(plan, TwoLayers(), nullptr, {}), TwoLayers());
   }
 }
 
@@ -146,22 +142,7 @@ TEST(VerifyActivationsTest, LoweredPlansAreRight) {
 TEST(VerifyActivationsTest, MissingEventsAreFoundWhereTheyMakeARace) {
   std::set<std::string> needed;
   for (const Plan& plan : MovingPlans()) {
-    const Schedule schedule = Lower(plan, TwoLayers(), nullptr, {});
-    const auto tasks = TakeApart(schedule);
-    for (std::size_t i = 0; i < tasks.size(); ++i) {
-      if (tasks[i].draft.waits.empty()) {
-        continue;
-      }
-      auto changed = tasks;
-      changed[i].draft.waits.clear();
-      const Schedule mutant = PutTogether(schedule, changed);
-      const bool found = !Verify(mutant, TwoLayers()).empty();
-      EXPECT_EQ(found, !RaceOracle(mutant).FindRaces().empty())
-          << TaskLabel(schedule, TwoLayers(), TaskId(i));
-      if (found) {
-        needed.insert(TaskLabel(schedule, TwoLayers(), TaskId(i)));
-      }
-    }
+    needed.merge(NeededEvents(Lower(plan, TwoLayers(), nullptr, {}), TwoLayers()));
   }
   EXPECT_THAT(needed, testing::IsSupersetOf({"offload activation", "reload activation",
                                              "wait for reload activation"}));

@@ -10,8 +10,7 @@
 #include "model/ir/task_label.h"
 #include "model/passes/lower.h"
 #include "model/passes/resolve.h"
-#include "model/passes/verify.h"
-#include "tests/model/passes/race_oracle.h"
+#include "tests/model/passes/needed_events.h"
 #include "tests/support/error_text.h"
 #include "tests/support/schedule_edit.h"
 #include "tests/support/tiny_graphs.h"
@@ -148,9 +147,7 @@ std::vector<PlanSpec> OffloadSpecs() {
 
 TEST(VerifyShardsTest, LoweredPlansAreRight) {
   for (const PlanSpec& spec : OffloadSpecs()) {
-    const Schedule schedule = LowerTiny(spec, TwoLayers());
-    EXPECT_THAT(Verify(schedule, TwoLayers()), testing::IsEmpty());
-    EXPECT_THAT(RaceOracle(schedule).FindRaces(), testing::IsEmpty());
+    ExpectRight(LowerTiny(spec, TwoLayers()), TwoLayers());
   }
 }
 
@@ -159,22 +156,7 @@ TEST(VerifyShardsTest, LoweredPlansAreRight) {
 TEST(VerifyShardsTest, MissingEventsAreFoundWhereTheyMakeARace) {
   std::set<std::string> needed;
   for (const PlanSpec& spec : OffloadSpecs()) {
-    const Schedule schedule = LowerTiny(spec, TwoLayers());
-    const auto tasks = TakeApart(schedule);
-    for (std::size_t i = 0; i < tasks.size(); ++i) {
-      if (tasks[i].draft.waits.empty()) {
-        continue;
-      }
-      auto changed = tasks;
-      changed[i].draft.waits.clear();
-      const Schedule mutant = PutTogether(schedule, changed);
-      const bool found = !Verify(mutant, TwoLayers()).empty();
-      EXPECT_EQ(found, !RaceOracle(mutant).FindRaces().empty())
-          << TaskLabel(schedule, TwoLayers(), TaskId(i));
-      if (found) {
-        needed.insert(TaskLabel(schedule, TwoLayers(), TaskId(i)));
-      }
-    }
+    needed.merge(NeededEvents(LowerTiny(spec, TwoLayers()), TwoLayers()));
   }
   EXPECT_THAT(needed, testing::IsSupersetOf({"all-gather w1", "offload shard of w1",
                                              "offload updated shards", "reload shard of w2",

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace dcsim::exec {
+
+/// The value that `percent` of the others do not exceed, the lower one where that falls between
+/// two; 0 without values.
+std::int64_t Percentile(std::vector<std::int64_t> values, int percent);
+
+/// The value in the middle, the upper one of two; 0 without values.
+std::int64_t Median(std::vector<std::int64_t> values);
+
+}  // namespace dcsim::exec
