@@ -54,9 +54,10 @@ struct DeviceSynchronization {
 enum class BufferLifetime : std::uint8_t { kStep, kPr8036, kPermanent };
 
 /// When ZeRO-2 and 3 reduce: in each micro-step; or once a step, whole gradients being kept until
-/// then (DeepSpeed PR #7992, coalesce_grad_reduction). ZeRO-1 reduces once either way: in the last
-/// backward, or behind it.
-enum class GradientReduction : std::uint8_t { kEachBackward, kCoalesced };
+/// then (DeepSpeed PR #7992, coalesce_grad_reduction). ZeRO-1 reduces once either way, in the last
+/// backward or behind it, unless each micro-step is asked for: its gradient partition then outlives
+/// steps, as in DeepCompile of DeepSpeed 0.17.1 (before PR #7366).
+enum class GradientReduction : std::uint8_t { kEachBackward, kCoalesced, kEachMicroStep };
 
 /// How gradients are collected and reduced: in DeepCompile's buckets, or in DeepSpeed's eager ones,
 /// with one collective a bucket over a flat copy where ranks own parts of it.

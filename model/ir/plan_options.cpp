@@ -11,7 +11,8 @@ constexpr std::array<std::string_view, 2> kFlushNames = {"per_parameter", "one_p
 constexpr std::array<std::string_view, 2> kEngineNames = {"nccl", "copy_engine"};
 constexpr std::array<std::string_view, 2> kBucketsNames = {"deepcompile", "eager"};
 constexpr std::array<std::string_view, 3> kLifetimeNames = {"step", "pr_8036", "permanent"};
-constexpr std::array<std::string_view, 2> kReductionNames = {"each_backward", "coalesced"};
+constexpr std::array<std::string_view, 3> kReductionNames = {"each_backward", "coalesced",
+                                                             "each_micro_step"};
 constexpr std::array<std::string_view, 2> kReleaseNames = {"event_ordered", "record_stream"};
 constexpr std::array<std::string_view, 3> kOptimizerNames = {"fused", "foreach", "for_loop"};
 constexpr std::array<std::string_view, 2> kAllocatorNames = {"default", "expandable_segments"};

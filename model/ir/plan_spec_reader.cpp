@@ -104,7 +104,9 @@ void PrintEagerGathers(const EagerGathers& eager, Json& document) {
 }
 
 /// What DeepSpeed does and plain-1 does better: it frees gathered parameters behind record_stream,
-/// leaves reduce buffers to the graph that runs last, and moves states in each micro-step.
+/// leaves reduce buffers to the graph that runs last, and moves states in each micro-step. 0.17.1
+/// frees parameters in the compute stream's order, keeps the buffers, and reduces in each
+/// micro-step.
 void SetPolicyDefaults(PlanSpec& spec) {
   if (spec.policy == "deepspeed-eager") {
     spec.options.release = ReleaseMode::kRecordStream;
@@ -114,6 +116,11 @@ void SetPolicyDefaults(PlanSpec& spec) {
     spec.options.release = ReleaseMode::kRecordStream;
     spec.options.buffer_lifetime = BufferLifetime::kPr8036;
     spec.options.offload_period = OffloadPeriod::kMicroStep;
+  }
+  if (spec.policy == "deepcompile-0.17.1") {
+    spec.options.release = ReleaseMode::kEventOrdered;
+    spec.options.buffer_lifetime = BufferLifetime::kPermanent;
+    spec.options.gradient_reduction = GradientReduction::kEachMicroStep;
   }
 }
 

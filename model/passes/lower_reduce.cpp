@@ -281,7 +281,7 @@ void AddReduceGradient(LowerState& state, const GraphOutput& gradient) {
   const ParamId param = gradient.param;
   const Value& value = state.graph.value(gradient.value);
   const bool keeps = ReducesBehindBackward(state.plan.options) ||
-                     (state.plan.options.stage == 1 && !state.boundary());
+                     (ReducesOnce(state.plan.options) && !state.boundary());
   BufferId& kept = state.accumulated[param.index()];
   if (!kept.is_none()) {
     Accumulate(state, param, state.buffer_of[value.storage.index()]);

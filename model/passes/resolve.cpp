@@ -21,10 +21,10 @@
 namespace dcsim {
 namespace {
 
-constexpr std::array<std::string_view, 4> kPolicyNames = {"plain-1", "deepcompile-0.19.6",
-                                                          "deepcompile-0.19.8", "deepspeed-eager"};
-constexpr std::string_view kPlainPolicy = kPolicyNames[0];
-constexpr std::string_view kEagerPolicy = kPolicyNames[3];
+constexpr std::array<std::string_view, 5> kPolicyNames = {
+    "plain-1", "deepcompile-0.17.1", "deepcompile-0.19.6", "deepcompile-0.19.8", "deepspeed-eager"};
+constexpr std::string_view kPlainPolicy = kPolicyNames.front();
+constexpr std::string_view kEagerPolicy = kPolicyNames.back();
 
 /// Keys of the spec that another policy or stage understands than its own; each with the reason.
 std::string FindMisplacedKey(const PlanSpec& spec) {
@@ -57,6 +57,25 @@ std::string FindMisplacedKey(const PlanSpec& spec) {
   return {};
 }
 
+/// What a release of DeepSpeed cannot run.
+std::string FindReleaseFault(const PlanSpec& spec) {
+  if (spec.policy != "deepcompile-0.17.1") {
+    return {};
+  }
+  if (spec.options.stage == 2) {
+    return "stage: DeepCompile of DeepSpeed 0.17.1 knows ZeRO-1 and 3; it leaves ZeRO-2 to "
+           "torch.compile";
+  }
+  for (const std::string& pass : PassesOf(spec)) {
+    if (pass.starts_with("offload_activation") || pass.starts_with("offload_adam_states")) {
+      return pass +
+             ": DeepSpeed 0.17.1 has no key for it, and its pass differs from the one here; "
+             "deepcompile-0.19.6 and deepcompile-0.19.8 have it";
+    }
+  }
+  return {};
+}
+
 /// What a policy's own reductions exclude.
 std::string FindReductionFault(const PlanSpec& spec) {
   const bool eager_buckets = spec.options.gradient_buckets == GradientBuckets::kEager;
@@ -75,6 +94,7 @@ void RejectContradictions(const PlanSpec& spec) {
   std::vector<std::string> faults = FindOptionFaults(spec.options);
   faults.push_back(FindMisplacedKey(spec));
   faults.push_back(FindPassFault(spec));
+  faults.push_back(FindReleaseFault(spec));
   faults.push_back(FindReductionFault(spec));
   for (const std::string& fault : faults) {
     if (!fault.empty()) {
@@ -248,6 +268,9 @@ std::vector<std::string> FindOptionFaults(const ScheduleOptions& options) {
   }
   if (!eager && !options.contiguous_gradients) {
     return {"contiguous_gradients: false is for eager gradient_buckets"};
+  }
+  if (eager && options.gradient_reduction == GradientReduction::kEachMicroStep) {
+    return {"gradient_reduction: each_micro_step is for DeepCompile's gradient_buckets"};
   }
   if (eager && (one_per_bucket || options.buffer_lifetime != BufferLifetime::kStep ||
                 options.reduce_collective != ReduceCollective::kAllReduce)) {

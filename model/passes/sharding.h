@@ -44,18 +44,20 @@ constexpr bool CutByParameter(const ScheduleOptions& options) {
   return options.stage == 3 || options.reduce_collective == ReduceCollective::kReduceScatter;
 }
 
-/// Whether the gradient partition outlives steps; else it is made for each step (ZeRO-1; eager
-/// buckets in ZeRO-2).
+/// Whether gradients are reduced once a step; else in each micro-step.
+constexpr bool ReducesOnce(const ScheduleOptions& options) {
+  return options.gradient_reduction == GradientReduction::kCoalesced ||
+         (options.stage == 1 && options.gradient_reduction != GradientReduction::kEachMicroStep);
+}
+
+/// Whether the gradient partition outlives steps; else it is made for each step (ZeRO-1 that
+/// reduces once; eager buckets in ZeRO-2).
 constexpr bool HasResidentPartition(const ScheduleOptions& options) {
   if (options.gradient_buckets == GradientBuckets::kEager) {
     return options.stage == 3;
   }
-  return options.stage != 1 || options.buffer_lifetime == BufferLifetime::kPermanent;
-}
-
-/// Whether gradients are reduced once a step; else in each micro-step.
-constexpr bool ReducesOnce(const ScheduleOptions& options) {
-  return options.stage == 1 || options.gradient_reduction == GradientReduction::kCoalesced;
+  return options.stage != 1 || options.buffer_lifetime == BufferLifetime::kPermanent ||
+         !ReducesOnce(options);
 }
 
 /// Whether whole gradients are kept until the step's last backward has ended: coalesced, and eager

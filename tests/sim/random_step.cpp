@@ -278,6 +278,10 @@ PlanSpec RandomSpec(Dice& dice, const Graph& graph) {
   if (dice.OneIn(3)) {
     spec.policy = dice.OneIn(2) ? "deepcompile-0.19.6" : "deepcompile-0.19.8";
     options.gradient_reduction = GradientReduction::kEachBackward;
+    if (options.stage != 2 && dice.OneIn(3)) {
+      spec.policy = "deepcompile-0.17.1";
+      options.gradient_reduction = GradientReduction::kEachMicroStep;
+    }
     return spec;
   }
   if (options.stage == 3) {

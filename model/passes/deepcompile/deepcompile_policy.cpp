@@ -16,11 +16,14 @@
 namespace dcsim {
 namespace {
 
-constexpr std::array<std::string_view, 2> kPolicies = {"deepcompile-0.19.6", "deepcompile-0.19.8"};
+/// In the order of DeepSpeedVersion.
+constexpr std::array<std::string_view, 3> kPolicies = {"deepcompile-0.17.1", "deepcompile-0.19.6",
+                                                       "deepcompile-0.19.8"};
 constexpr double kSchedulerMargin = 0.1;  // SCHEDULER_MEMORY_MARGIN
 
 DeepSpeedVersion VersionOf(const std::string& policy) {
-  return policy == kPolicies[0] ? DeepSpeedVersion::kRelease0196 : DeepSpeedVersion::kRelease0198;
+  const auto found = std::find(kPolicies.begin(), kPolicies.end(), policy);
+  return static_cast<DeepSpeedVersion>(found - kPolicies.begin());
 }
 
 /// DeepSpeed's profiler times calls that look alike once: all get the time of the first.
@@ -122,7 +125,7 @@ class Zero3Passes {
         all += node.allocated_bytes;
       }
     }
-    if (version_ == DeepSpeedVersion::kRelease0196 || largest == Bytes(0)) {
+    if (version_ < DeepSpeedVersion::kRelease0198 || largest == Bytes(0)) {
       return std::nullopt;
     }
     if (!inputs_.complete()) {

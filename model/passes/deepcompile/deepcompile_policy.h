@@ -13,8 +13,8 @@ namespace dcsim {
 std::span<const std::string_view> DeepCompilePolicies();
 bool IsDeepCompile(std::string_view policy);
 
-/// Policies deepcompile-0.19.6 and deepcompile-0.19.8: what DeepSpeed's passes make of a graph once
-/// the last of them has run (default schedule, step 5 and later).
+/// Policies deepcompile-0.17.1, deepcompile-0.19.6 and deepcompile-0.19.8: what DeepSpeed's passes
+/// make of a graph once the last of them has run (default schedule, step 5 and later).
 ///
 /// ZeRO-3: gathers, waits, releases and reductions are inserted (BuildPassGraph) and ordered
 /// (ScheduleGathers, with 0.19.8's budget), then moved ahead and fused (PrefetchGathers), then some

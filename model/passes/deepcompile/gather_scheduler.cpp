@@ -4,6 +4,7 @@
 #include <limits>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 #include "model/passes/deepcompile/gather_residency.h"
 #include "model/passes/deepcompile/path_finder.h"
@@ -95,6 +96,9 @@ class GatherScheduler {
 
   /// The best of candidates that need equally many gathers, if one fits.
   std::optional<Choice> ChooseInTier(std::span<const std::size_t> tier) {
+    if (version_ == DeepSpeedVersion::kRelease0171) {
+      return ChooseUnsorted(tier);
+    }
     std::optional<std::size_t> best;
     for (const std::size_t a : tier) {
       if (paths_.further_bytes(a) == Bytes(0) && FitsUntilFree(a) &&
@@ -113,9 +117,23 @@ class GatherScheduler {
     return best ? std::optional(Choice{*best, false}) : std::nullopt;
   }
 
+  /// 0.17.1's choice: the time until free decides among all of the tier as soon as one of it needs
+  /// no further gather.
+  Choice ChooseUnsorted(std::span<const std::size_t> tier) const {
+    const bool frees = std::any_of(tier.begin(), tier.end(), [this](std::size_t a) {
+      return paths_.further_bytes(a) == Bytes(0);
+    });
+    const auto best = std::min_element(tier.begin(), tier.end(), [&](std::size_t a, std::size_t b) {
+      return frees ? paths_.free_time(a) < paths_.free_time(b)
+                   : paths_.further_bytes(a) < paths_.further_bytes(b);
+    });
+    return {*best, frees};
+  }
+
   Choice Choose() {
-    std::stable_sort(open_.begin(), open_.end(),
-                     [this](std::size_t a, std::size_t b) { return needs_[a] < needs_[b]; });
+    std::sort(open_.begin(), open_.end(), [this](std::size_t a, std::size_t b) {
+      return std::pair(needs_[a], a) < std::pair(needs_[b], b);
+    });
     for (std::size_t begin = 0; begin < open_.size();) {
       std::size_t end = begin;
       while (end < open_.size() && needs_[open_[end]] == needs_[open_[begin]]) {
@@ -180,10 +198,10 @@ class GatherScheduler {
     }
   }
 
-  /// 0.19.6 counts only the chosen gather as issued; 0.19.8 every one of the path.
+  /// Up to 0.19.6 only the chosen gather counts as issued; in 0.19.8 every one of the path.
   std::vector<std::size_t> IssuedGathers(const Choice& choice,
                                          const std::vector<std::uint32_t>& path) const {
-    if (version_ == DeepSpeedVersion::kRelease0196) {
+    if (version_ < DeepSpeedVersion::kRelease0198) {
       return {choice.gather};
     }
     std::vector<std::size_t> issued;
@@ -208,7 +226,7 @@ class GatherScheduler {
     FinishGoals(outputs_, issued);
   }
 
-  /// Schedules what waits for no gather any more: in 0.19.6 only what waited until now.
+  /// Schedules what waits for no gather any more: up to 0.19.6 only what waited until now.
   void FinishGoals(std::vector<Goal>& goals, const std::vector<std::size_t>& issued) {
     std::vector<std::uint32_t> ready;
     for (Goal& goal : goals) {

@@ -109,6 +109,12 @@ std::vector<OptionRow> Options() {
       {"BucketOfOneElement", {1, 2, 3}, [](PlanSpec& spec) { spec.options.reduce_bucket = 1; }},
       // A norm that no gradient reaches: the factor is 1.
       {"ClippingFarAway", {1, 2, 3}, [](PlanSpec& spec) { spec.options.gradient_clipping = 1e6; }},
+      {"DeepCompile0171",
+       {3},
+       [](PlanSpec& spec) {
+         spec.policy = "deepcompile-0.17.1";
+         spec.options.buffer_lifetime = BufferLifetime::kPermanent;
+       }},
       {"DeepCompile0196", {1, 2, 3}, [](PlanSpec& spec) { spec.policy = "deepcompile-0.19.6"; }},
       {"DeepCompile0198",
        {1, 2, 3},
@@ -272,12 +278,22 @@ TEST(OffloadActivationsTest, ChangeNoBit) {
   EXPECT_GE(moved, 10U);
 }
 
-// ZeRO-2 and 3 add in the same order, so they compute the same; and with one micro-step so does
-// ZeRO-1.
+// ZeRO-2 and 3 add in the same order, so they compute the same; and so does ZeRO-1 with one
+// micro-step, or where it reduces in each.
 
 TEST(StagesTest, Zero2AndZero3ComputeTheSame) {
   const Graph graph = WorkloadGraph("tiny-llama");
   ExpectSameBits(graph, TrainOnHost({graph, PlainSpec(3), kRanks}, kSteps),
+                 TrainOnHost({graph, PlainSpec(2), kRanks}, kSteps));
+}
+
+TEST(StagesTest, Zero1ThatReducesInEachMicroStepComputesWhatZero2Does) {
+  const Graph graph = WorkloadGraph("tiny-llama");
+  PlanSpec spec = PlainSpec(1);
+  spec.policy = "deepcompile-0.17.1";
+  spec.options.buffer_lifetime = BufferLifetime::kPermanent;
+  spec.options.gradient_reduction = GradientReduction::kEachMicroStep;
+  ExpectSameBits(graph, TrainOnHost({graph, spec, kRanks}, kSteps),
                  TrainOnHost({graph, PlainSpec(2), kRanks}, kSteps));
 }
 

@@ -1,11 +1,9 @@
-// Executed schedules against the reference training: the same graph, whole, on one device, which
-// CheckTest (tests/exec/dc_run) holds against PyTorch in Python bit for bit.
+// Executed schedules against the reference training (TrainReference).
 
 #include <gtest/gtest.h>
 
 #include <ATen/ops/equal.h>
 
-#include "exec/reference/reference_training.h"
 #include "tests/exec/support/exact_adamw.h"
 #include "tests/exec/support/host_training.h"
 #include "tests/support/row_name.h"
@@ -48,19 +46,6 @@ PlanSpec SpecOf(const JobRow& row) {
   return spec;
 }
 
-std::vector<ReferenceTraining::Step> Expected(const Graph& graph, const JobRow& row) {
-  UseStrictOps();
-  Reference reference;
-  reference.ranks = row.ranks;
-  reference.accumulation = row.accumulation;
-  ReferenceTraining training(graph, reference, "cpu");
-  std::vector<ReferenceTraining::Step> steps;
-  for (int step = 0; step < kSteps; ++step) {
-    steps.push_back(training.Run(step, /*update=*/true));
-  }
-  return steps;
-}
-
 double RelativeError(const at::Tensor& actual, const at::Tensor& expected) {
   const at::Tensor whole = expected.reshape(-1).to(at::kDouble);
   return actual.to(at::kDouble).sub(whole).norm().item<double>() / whole.norm().item<double>();
@@ -78,7 +63,7 @@ class ReferenceMatchTest : public testing::TestWithParam<JobRow> {
 // sum. Weights then differ by roundings, which the next forward and backward carry on: 32 units, as
 // between recorded and eager training (tests/recorder/test_reference.py).
 TEST_P(ReferenceMatchTest, LossesAndGradientsAreThoseOfTheReference) {
-  const auto expected = Expected(graph_, GetParam());
+  const auto expected = TrainReference({graph_, spec_, GetParam().ranks}, kSteps);
   for (std::size_t step = 0; step < trained_.size(); ++step) {
     for (std::size_t rank = 0; rank < expected[step].losses.size(); ++rank) {
       for (std::size_t m = 0; m < expected[step].losses[rank].size(); ++m) {
@@ -111,8 +96,10 @@ class FirstStepTest : public testing::TestWithParam<JobRow> {};
 // tensor, so its result depends on where a parameter lies.
 TEST_P(FirstStepTest, IsEqualBitForBit) {
   const Graph graph = WorkloadGraph("tiny-llama");
-  const auto actual = TrainOnHost({graph, SpecOf(GetParam()), GetParam().ranks}, 1).front();
-  const auto expected = Expected(graph, GetParam()).front();
+  const PlanSpec spec = SpecOf(GetParam());
+  const HostJob job{graph, spec, GetParam().ranks};
+  const auto actual = TrainOnHost(job, 1).front();
+  const auto expected = TrainReference(job, 1).front();
   EXPECT_EQ(actual.losses, expected.losses);
   for (std::size_t i = 0; i < graph.params.size(); ++i) {
     EXPECT_TRUE(at::equal(actual.gradients[i], expected.gradients[i].reshape(-1)))

@@ -51,6 +51,20 @@ void UseStrictOps() {
   at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/true);
 }
 
+std::vector<ReferenceTraining::Step> TrainReference(const HostJob& job, int steps) {
+  UseStrictOps();
+  Reference reference;
+  reference.seed = job.seed;
+  reference.ranks = job.ranks;
+  reference.accumulation = job.spec.options.gradient_accumulation_steps;
+  ReferenceTraining training(job.graph, reference, "cpu");
+  std::vector<ReferenceTraining::Step> trained;
+  for (int step = 0; step < steps; ++step) {
+    trained.push_back(training.Run(step, /*update=*/true));
+  }
+  return trained;
+}
+
 at::Tensor WholeParam(const Graph& graph, ParamId id, std::uint64_t seed) {
   return ReferenceParam(graph, id, seed, 0, graph.numel(id), c10::kCPU);
 }

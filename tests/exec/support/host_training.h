@@ -6,6 +6,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "exec/executor/step_executor.h"
+#include "exec/reference/reference_training.h"
 #include "model/ir/graph.h"
 #include "model/ir/plan.h"
 
@@ -29,6 +30,10 @@ struct HostJob {
 
 /// Executes steps [0, steps) of a job on CPU tensors, a thread a rank.
 std::vector<TrainedStep> TrainOnHost(const HostJob& job, int steps);
+
+/// The reference training of the same job: the graph whole, on one device, which CheckTest
+/// (tests/exec/dc_run) holds against PyTorch in Python bit for bit.
+std::vector<ReferenceTraining::Step> TrainReference(const HostJob& job, int steps);
 
 /// The reference training's weights of a parameter before the first step, flat.
 at::Tensor WholeParam(const Graph& graph, ParamId id, std::uint64_t seed = 0);

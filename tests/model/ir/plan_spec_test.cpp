@@ -111,6 +111,10 @@ TEST(PlanSpecTest, PoliciesOfDeepSpeedHaveDefaultsOfTheirOwn) {
   EXPECT_EQ(Read(document).options.release, ReleaseMode::kRecordStream);
   EXPECT_EQ(Read(document).options.buffer_lifetime, BufferLifetime::kPr8036);
   EXPECT_EQ(Read(document).options.offload_period, OffloadPeriod::kMicroStep);
+  document["policy"] = "deepcompile-0.17.1";
+  EXPECT_EQ(Read(document).options.release, ReleaseMode::kEventOrdered);
+  EXPECT_EQ(Read(document).options.buffer_lifetime, BufferLifetime::kPermanent);
+  EXPECT_EQ(Read(document).options.gradient_reduction, GradientReduction::kEachMicroStep);
   document["policy"] = "deepspeed-eager";
   EXPECT_EQ(Read(document).options.release, ReleaseMode::kRecordStream);
   EXPECT_EQ(Read(document).options.gradient_buckets, GradientBuckets::kEager);
@@ -170,6 +174,9 @@ INSTANTIATE_TEST_SUITE_P(
                [](PlanSpec& s) { s.options.buffer_lifetime = BufferLifetime::kPr8036; }},
         Choice{"Coalesced", "gradient_reduction", R"("coalesced")",
                [](PlanSpec& s) { s.options.gradient_reduction = GradientReduction::kCoalesced; }},
+        Choice{
+            "EachMicroStep", "gradient_reduction", R"("each_micro_step")",
+            [](PlanSpec& s) { s.options.gradient_reduction = GradientReduction::kEachMicroStep; }},
         Choice{"DefaultPasses", "passes", R"("default")", [](PlanSpec&) {}},
         Choice{"NoPasses", "passes", "[]",
                [](PlanSpec& s) { s.passes = std::vector<std::string>(); }},

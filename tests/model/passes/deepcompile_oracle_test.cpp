@@ -1,6 +1,8 @@
 // What DeepSpeed's own passes decided (tools/oracles/record_deepcompile.py), decided again: random
 // graphs in full, and the committed workloads. Sizes, times, peaks and budgets are the file's.
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,6 +22,7 @@ namespace {
 struct Version {
   const char* name;
   DeepSpeedVersion version;
+  std::size_t scheduled;  // random graphs at least; 0.17.1 fails on others
 };
 
 class DeepCompileOracleTest : public testing::TestWithParam<Version> {
@@ -59,7 +62,7 @@ PassGraph GraphOf(const Json& row) {
 
 TEST_P(DeepCompileOracleTest, RandomGraphsAreScheduledAlike) {
   const Json document = Document();
-  ASSERT_GE(document["random"].size(), 300U);
+  std::size_t scheduled = 0;
   for (std::size_t i = 0; i < document["random"].size(); ++i) {
     const Json& row = document["random"][i];
     const PassGraph graph = GraphOf(row);
@@ -67,8 +70,10 @@ TEST_P(DeepCompileOracleTest, RandomGraphsAreScheduledAlike) {
       EXPECT_EQ(ScheduleGathers(graph, GetParam().version, BudgetOf(schedule[0])).order,
                 schedule[1].get<std::vector<std::uint32_t>>())
           << "random graph " << i << ", budget " << schedule[0];
+      ++scheduled;
     }
   }
+  EXPECT_GE(scheduled, GetParam().scheduled);
 }
 
 // The random graphs would prove little if budgets never bound, or nothing ever failed to fit them.
@@ -107,6 +112,9 @@ TEST_P(DeepCompileOracleTest, GathersAreFusedAndMovedAlike) {
   const Json document = Document();
   for (std::size_t i = 0; i < document["random"].size(); ++i) {
     const Json& row = document["random"][i];
+    if (row["schedules"].empty()) {
+      continue;
+    }
     const PassGraph graph = GraphOf(row);
     PrefetchInputs inputs;
     inputs.device_memory = Bytes(row["prefetch"]["total"].get<std::int64_t>());
@@ -150,7 +158,9 @@ std::vector<StatePlace> PlacesOf(StateOffload& offload, const Json& graph, bool 
   return places;
 }
 
-TEST_P(DeepCompileOracleTest, OptimizerStatesMoveAlike) {
+using StateOracleTest = DeepCompileOracleTest;
+
+TEST_P(StateOracleTest, OptimizerStatesMoveAlike) {
   const Json document = Document();
   ASSERT_GE(document["offload"].size(), 300U);
   std::size_t stay = 0;
@@ -257,13 +267,22 @@ TEST_P(DeepCompileOracleTest, WorkloadsAreScheduledAlike) {
   }
 }
 
+constexpr Version k0171 = {"0.17.1", DeepSpeedVersion::kRelease0171, 180};
+constexpr Version k0196 = {"0.19.6", DeepSpeedVersion::kRelease0196, 300};
+constexpr Version k0198 = {"0.19.8", DeepSpeedVersion::kRelease0198, 300};
+
+std::string NameOf(const testing::TestParamInfo<Version>& version) {
+  std::string name = std::string("From") + version.param.name;
+  std::replace(name.begin(), name.end(), '.', '_');
+  return name;
+}
+
 INSTANTIATE_TEST_SUITE_P(Versions,
                          DeepCompileOracleTest,
-                         testing::Values(Version{"0.19.6", DeepSpeedVersion::kRelease0196},
-                                         Version{"0.19.8", DeepSpeedVersion::kRelease0198}),
-                         [](const testing::TestParamInfo<Version>& version) {
-                           return version.index == 0 ? "From0_19_6" : "From0_19_8";
-                         });
+                         testing::Values(k0171, k0196, k0198),
+                         NameOf);
+// 0.17.1's offload_adam_states is another one, which no policy has.
+INSTANTIATE_TEST_SUITE_P(Versions, StateOracleTest, testing::Values(k0196, k0198), NameOf);
 
 }  // namespace
 }  // namespace dcsim

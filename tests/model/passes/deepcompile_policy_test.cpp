@@ -261,8 +261,9 @@ TEST_P(DeepCompileWorkloadTest, SchedulesAreRight) {
 INSTANTIATE_TEST_SUITE_P(
     Committed,
     DeepCompileWorkloadTest,
-    testing::Combine(testing::Values("tiny-llama", "mlp-8x4096", "llama-3.2-1b", "qwen3-8b"),
-                     testing::Values("deepcompile-0.19.6", "deepcompile-0.19.8")));
+    testing::Combine(
+        testing::Values("tiny-llama", "mlp-8x4096", "llama-3.2-1b", "qwen3-8b"),
+        testing::Values("deepcompile-0.17.1", "deepcompile-0.19.6", "deepcompile-0.19.8")));
 
 std::string OpLine(const std::string& result, const std::string& args) {
   return "  " + result + ": bfloat16[8] = my::op(" + args + ")\n";

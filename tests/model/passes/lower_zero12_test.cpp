@@ -150,6 +150,16 @@ TEST(LowerZero2Test, ReducesInEveryMicroStepAndAdds) {
   EXPECT_EQ(TinyTaskLines(spec, TwoLayers(), 24, 31), kZero2Accumulated);
 }
 
+// DeepCompile of DeepSpeed 0.17.1 reduces ZeRO-1's gradients as later releases do ZeRO-2's
+// (z1.cpp).
+TEST(LowerZero1Test, InEachMicroStepItIsTheScheduleOfZero2) {
+  PlanSpec spec = TinySpec(1);
+  spec.options.gradient_reduction = GradientReduction::kEachMicroStep;
+  EXPECT_EQ(TinyScheduleText(spec, TwoLayers()), kZero2);
+  spec.options.gradient_accumulation_steps = 2;
+  EXPECT_EQ(TinyTaskLines(spec, TwoLayers(), 24, 31), kZero2Accumulated);
+}
+
 // reduce_scatter cuts each parameter into shards, as ZeRO-3 does: slices of 6 and 16 elements in
 // the bucket, partitions of 3 + 8. The first micro-step's scatter writes the partition itself, the
 // second's a temporary that is added; the weights have room for the padding, and the new ones are

@@ -11,17 +11,17 @@ namespace dcsim {
 namespace {
 
 TEST(ResolveTest, KnowsItsPolicies) {
-  EXPECT_THAT(PolicyNames(), testing::ElementsAre("plain-1", "deepcompile-0.19.6",
-                                                  "deepcompile-0.19.8", "deepspeed-eager"));
+  EXPECT_THAT(PolicyNames(),
+              testing::ElementsAre("plain-1", "deepcompile-0.17.1", "deepcompile-0.19.6",
+                                   "deepcompile-0.19.8", "deepspeed-eager"));
 }
 
 TEST(ResolveTest, UnknownPolicyGetsTheNearestOne) {
   PlanSpec spec;
   spec.policy = "plain1";
-  EXPECT_EQ(
-      ErrorText([&] { Resolve(spec, TwoLayers(), 2); }),
-      "plan: policy: expected plain-1, deepcompile-0.19.6, deepcompile-0.19.8 or deepspeed-eager, "
-      "found 'plain1', did you mean 'plain-1'?");
+  EXPECT_EQ(ErrorText([&] { Resolve(spec, TwoLayers(), 2); }),
+            "plan: policy: expected plain-1, deepcompile-0.17.1, deepcompile-0.19.6, "
+            "deepcompile-0.19.8 or deepspeed-eager, found 'plain1', did you mean 'plain-1'?");
   spec.policy = "deepcompile-0.18.6";
   EXPECT_THAT(ErrorText([&] { Resolve(spec, TwoLayers(), 2); }),
               testing::EndsWith("did you mean 'deepcompile-0.19.6'?"));
@@ -160,6 +160,34 @@ INSTANTIATE_TEST_SUITE_P(
                "for deepspeed-eager, not deepcompile-0.19.8"},
         Misuse{"ScatteredGradients", [](PlanSpec& s) { s.options.contiguous_gradients = false; },
                "plan: contiguous_gradients: false is for eager gradient_buckets"},
+        Misuse{"Zero2Of0171",
+               [](PlanSpec& s) {
+                 s.policy = "deepcompile-0.17.1";
+                 s.options.stage = 2;
+               },
+               "plan: stage: DeepCompile of DeepSpeed 0.17.1 knows ZeRO-1 and 3; it leaves ZeRO-2 "
+               "to torch.compile"},
+        Misuse{"OffloadActivationOf0171",
+               [](PlanSpec& s) {
+                 s.policy = "deepcompile-0.17.1";
+                 s.offload_activation = true;
+               },
+               "plan: offload_activation_floor: DeepSpeed 0.17.1 has no key for it, and its pass "
+               "differs from the one here; deepcompile-0.19.6 and deepcompile-0.19.8 have it"},
+        Misuse{"StatesOf0171",
+               [](PlanSpec& s) {
+                 s.policy = "deepcompile-0.17.1";
+                 s.passes = {"zero3_compile", "offload_adam_states_sync"};
+               },
+               "plan: offload_adam_states_sync: DeepSpeed 0.17.1 has no key for it, and its pass "
+               "differs from the one here; deepcompile-0.19.6 and deepcompile-0.19.8 have it"},
+        Misuse{"EagerEachMicroStep",
+               [](PlanSpec& s) {
+                 s.policy = "deepspeed-eager";
+                 s.options.gradient_buckets = GradientBuckets::kEager;
+                 s.options.gradient_reduction = GradientReduction::kEachMicroStep;
+               },
+               "plan: gradient_reduction: each_micro_step is for DeepCompile's gradient_buckets"},
         Misuse{"EagerReduceScatter",
                [](PlanSpec& s) {
                  s.options.stage = 2;
