@@ -46,7 +46,7 @@ ctest --preset dev -j 2 --progress || fail "tests failed"
 say "recorder tests ($(elapsed))"
 "$VENV/bin/python" -m pytest -q tests/recorder || fail "recorder tests failed"
 
-for release in 0.19.6 0.19.8; do
+for release in 0.17.1 0.19.6 0.19.8; do
   say "what DeepSpeed $release decides ($(elapsed))"
   tools/setup/deepspeed.sh "$VENV/bin/python" "$release" "$VENV-deepspeed-$release" ||
     fail "pip cannot install deepspeed==$release"

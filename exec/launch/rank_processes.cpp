@@ -62,6 +62,34 @@ struct RankProcess {
   throw SystemError(call + ": " + std::strerror(errno));
 }
 
+/// While one exists, signals that end a process are answered by Wait instead.
+class HeldSignals {
+ public:
+  HeldSignals() {
+    ::sigemptyset(&held_);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+      ::sigaddset(&held_, signal);
+    }
+    ::sigprocmask(SIG_BLOCK, &held_, &before_);
+  }
+  HeldSignals(const HeldSignals&) = delete;
+  HeldSignals& operator=(const HeldSignals&) = delete;
+  ~HeldSignals() { Release(); }
+
+  /// Lets them end the process as before.
+  void Release() const { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
+
+  /// The signal that comes within 10 ms, or -1.
+  int Wait() const {
+    constexpr timespec kPause{0, 10'000'000};
+    return ::sigtimedwait(&held_, nullptr, &kPause);
+  }
+
+ private:
+  sigset_t held_{};
+  sigset_t before_{};
+};
+
 /// A port that is free now. Another program may take it before the store does; then serving fails
 /// with a message of its own.
 int FreePort() {
@@ -115,7 +143,7 @@ void WriteReport(int pipe, char kind, const std::string& message) {
   ::_exit(code);
 }
 
-std::vector<RankProcess> StartRanks(int size, const RankMain& main) {
+std::vector<RankProcess> StartRanks(int size, const RankMain& main, const HeldSignals& held) {
   std::cout.flush();
   const int port = FreePort();
   std::vector<RankProcess> ranks;
@@ -132,6 +160,7 @@ std::vector<RankProcess> StartRanks(int size, const RankMain& main) {
     }
     if (pid == 0) {
       ::close(ends[0]);
+      held.Release();
       RunChild(main, {rank, rank, size}, {"127.0.0.1", port, rank == 0}, ends[1]);
     }
     ::close(ends[1]);
@@ -177,51 +206,20 @@ void EndOthers(std::vector<RankProcess>& ranks) {
   }
 }
 
-/// While one exists, signals that end a process are answered by Wait instead.
-class HeldSignals {
- public:
-  HeldSignals() {
-    ::sigemptyset(&held_);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-      ::sigaddset(&held_, signal);
-    }
-    ::sigprocmask(SIG_BLOCK, &held_, &before_);
-  }
-  HeldSignals(const HeldSignals&) = delete;
-  HeldSignals& operator=(const HeldSignals&) = delete;
-  ~HeldSignals() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
-
-  /// The signal that comes within 10 ms, or -1.
-  int Wait() const {
-    constexpr timespec kPause{0, 10'000'000};
-    return ::sigtimedwait(&held_, nullptr, &kPause);
-  }
-
- private:
-  sigset_t held_{};
-  sigset_t before_{};
-};
-
 /// Waits until all ranks have ended or one has failed: which, or -1. A signal that ends this
 /// process ends the ranks first, memory and all: a killed parent would leave them to the system,
 /// which takes seconds to give their memory back.
-int Watch(std::vector<RankProcess>& ranks) {
-  int signal = -1;
+int Watch(std::vector<RankProcess>& ranks, const HeldSignals& held) {
   int failed = -1;
-  {
-    const HeldSignals held;
-    while (AnyRunning(ranks) && failed < 0 && signal < 0) {
-      failed = Reap(ranks);
-      signal = held.Wait();
-    }
-    if (signal >= 0) {
+  while (AnyRunning(ranks) && failed < 0) {
+    failed = Reap(ranks);
+    if (const int signal = held.Wait(); signal >= 0) {
       for (RankProcess& rank : ranks) {
         rank.Kill();
       }
+      held.Release();
+      ::raise(signal);
     }
-  }
-  if (signal >= 0) {
-    ::raise(signal);
   }
   return failed;
 }
@@ -249,8 +247,9 @@ int Watch(std::vector<RankProcess>& ranks) {
 }  // namespace
 
 int RunRankProcesses(int size, const RankMain& main) {
-  std::vector<RankProcess> ranks = StartRanks(size, main);
-  const int failed = Watch(ranks);
+  const HeldSignals held;
+  std::vector<RankProcess> ranks = StartRanks(size, main, held);
+  const int failed = Watch(ranks, held);
   if (failed >= 0) {
     EndOthers(ranks);
     ThrowFailure(ranks[static_cast<std::size_t>(failed)], failed);

@@ -130,7 +130,7 @@ void FoldedTime(benchmark::State& state) {
   const auto program = FindFoldedProgram(Qwen().problem, ScheduleOptions(), 0);
   std::size_t i = 0;
   for (auto _ : state) {
-    benchmark::DoNotOptimize(FoldedStepTime(Qwen().problem, *program, Nth(Qwen(), i++)));
+    benchmark::DoNotOptimize(FindFoldedStepTime(Qwen().problem, *program, Nth(Qwen(), i++)));
   }
 }
 BENCHMARK(FoldedTime)->Unit(benchmark::kMicrosecond);

@@ -7,7 +7,8 @@
   add the ranks' gradients before those of the micro-steps; then, and against DDP, the bound below holds.
 - llama-3.2-1b: its embedding and attention add with atomics in the backward, so two runs of one plan differ, too.
 - Event-ordered schedules: the peak of allocated bytes is the same in every step, on every rank and in a second run, the peak
-  of reserved bytes on every rank and in a second run.
+  of reserved bytes on every rank and in a second run, but for optimizer states that leave: their memory is free once the copy
+  has ended.
 
 Bound: gradients are rounded to bfloat16 (2^-9), so a weight may move by 2^-9 of the learning rate's step more or less; the
 losses of five steps then agree to a few 1e-5 of the first one. 2e-4 leaves room for the atomics.
@@ -21,6 +22,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -43,10 +45,15 @@ EXACT: dict[str, dict[str, Any]] = {
     "zero3-copy-engine": {"stage": 3, "gather_ahead": 4, "gather_engine": "copy_engine"},
     "zero3-offload": {"stage": 3, "offload_optimizer": "all"},
     "zero1-offload": {"stage": 1, "offload_optimizer": "all"},
+    "zero3-offload-parameters": {"stage": 3, "offload_parameters": True},
+    "zero3-offload-activations": {"policy": "deepcompile-0.19.8", "stage": 3, "passes": ["zero3_compile", "offload_activation_floor"]},
+    "zero3-eager": {"policy": "deepspeed-eager", "stage": 3},
 }
 WITHIN = {"zero1-foreach": {"stage": 1, "optimizer": "foreach"}}
 REPEATED = ("zero1", "zero3-ahead")  # run twice
-NOT_ORDERED = ("zero3-record-stream",)  # memory depends on how far the GPU has come
+# Memory depends on how far the GPU has come: of blocks that are free behind an event.
+NOT_ORDERED = ("zero3-record-stream", "zero3-eager", "zero3-offload-activations", "zero3-offload-parameters")
+FREE_BEHIND_COPIES = ("zero3-offload", "zero1-offload")  # reserved bytes only
 
 failed = False
 
@@ -119,14 +126,17 @@ def check_peaks(case: str, results: dict[str, Any]) -> None:
         again = results.get(f"{name}-again", result)
         same = all(again[key] == result[key] for key in ("peak_allocated_bytes", "peak_reserved_bytes"))
         detail = f"allocated {sorted(allocated)}, reserved {sorted(reserved)} B" + ("" if same else ", and others again")
-        verdict(f"{case}, {name}, peaks", len(allocated) == 1 and len(reserved) == 1 and same, detail)
+        one = len(allocated) == 1 and (len(reserved) == 1 or name in FREE_BEHIND_COPIES)
+        verdict(f"{case}, {name}, peaks", one and same, detail)
 
 
 def check(arguments: argparse.Namespace, workload: str, accumulation: int, specs: dict[str, dict[str, Any]]) -> dict[str, Any]:
     case = f"{workload}, {arguments.gpus} GPUs, accumulation {accumulation}"
     repeated = {f"{name}-again": specs[name] for name in REPEATED if name in specs}
-    results = measure(arguments, workload, accumulation, {**specs, **repeated})
-    ddp = train_with_ddp(arguments, workload, accumulation)
+    with ThreadPoolExecutor() as side:  # nothing is timed, and both fit on the GPUs
+        trained = side.submit(train_with_ddp, arguments, workload, accumulation)
+        results = measure(arguments, workload, accumulation, {**specs, **repeated})
+        ddp = trained.result()
     if "zero1" in results:
         bits = workload == "mlp-8x4096"
         exact = {name for name in results if name.removesuffix("-again") in EXACT} if bits else set()
@@ -145,7 +155,8 @@ def main() -> int:
     parser.add_argument("--workload", action="append", choices=list(SHAPES), help="default: mlp-8x4096 and llama-3.2-1b")
     parser.add_argument("-o", "--out", help="file for all losses")
     arguments = parser.parse_args()
-    some = {name: EXACT[name] for name in ("zero1", "zero2", "zero3", "zero3-ahead", "zero3-copy-engine", "zero3-offload")}
+    some = {name: EXACT[name] for name in ("zero1", "zero2", "zero3", "zero3-ahead", "zero3-copy-engine", "zero3-offload",
+                                          "zero3-offload-parameters", "zero3-offload-activations", "zero3-eager")}
     cases = []
     for workload in arguments.workload or ["mlp-8x4096", "llama-3.2-1b"]:
         for accumulation in (1, 4):

@@ -61,6 +61,14 @@ std::string MemoryLine(const std::string& label, Bytes predicted, Bytes measured
                                              static_cast<double>(measured.count()))));
 }
 
+/// Measurements before 2026-11-22 and those on a CPU do not know it.
+std::string OutsideLine(const Result& predicted, const Result& measured) {
+  return measured.outside_allocator == Bytes(0)
+             ? ""
+             : MemoryLine("  outside the allocator", predicted.outside_allocator,
+                          measured.outside_allocator);
+}
+
 std::string CollectiveLines(const Comparison& comparison) {
   std::string lines;
   for (const CollectiveTotals& measured : comparison.measured.collectives) {
@@ -147,8 +155,7 @@ std::string PrintComparison(const Comparison& comparison) {
          MemoryLine("peak memory, reserved", predicted.peak_reserved, measured.peak_reserved) +
          MemoryLine("  allocated", predicted.peak_allocated, measured.peak_allocated) +
          MemoryLine("  active", predicted.peak_active, measured.peak_active) +
-         MemoryLine("  outside the allocator", predicted.outside_allocator,
-                    measured.outside_allocator) +
+         OutsideLine(predicted, measured) +
          MemoryLine("after the step", predicted.allocated_after_step,
                     measured.allocated_after_step);
 }

@@ -14,6 +14,7 @@ Result Completed() {
   result.peak_allocated = Bytes(2);
   result.peak_active = Bytes(3);
   result.peak_reserved = Bytes(4);
+  result.outside_allocator = Bytes(12);
   result.allocated_after_step = Bytes(5);
   result.allocator_retries = 6;
   result.collectives = {
@@ -38,7 +39,7 @@ TEST(ResultTest, PrintsEveryDocumentedKey) {
       R"({"format":"dc-result/1","origin":"predicted","outcome":"completed","stop":null,)"
       R"("step_time_ns":3000,"bound_ns":11,"compute_ns":2000,"exposed_communication_ns":1000,)"
       R"("peak_live_bytes":1,"peak_allocated_bytes":2,"peak_active_bytes":3,)"
-      R"("peak_reserved_bytes":4,"allocated_after_step_bytes":5,"allocator_retries":6,)"
+      R"("peak_reserved_bytes":4,"outside_allocator_bytes":12,"allocated_after_step_bytes":5,"allocator_retries":6,)"
       R"("host_pinned_bytes":0,"peak_live_bytes_by_class":{"activations":10},)"
       R"("collectives":[{"kind":"reduce_scatter","calls":7,"launches":2,"payload_bytes":800,)"
       R"("wire_bytes":600,"busy_ns":9}],"tokens_per_second":1234.5,)"

@@ -53,7 +53,7 @@ Cluster ClusterFor(const Conditions& conditions, std::uint64_t seed) {
 
 /// Both scores of random plans of ZeRO-3.
 FoldedCounts CompareRandomPlans(const Conditions& conditions) {
-  constexpr std::uint64_t kSeeds = 1500;
+  constexpr std::uint64_t kSeeds = 2200;
   FoldedCounts folded;
   for (std::uint64_t seed = 0; seed < kSeeds && !testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

@@ -20,6 +20,7 @@ Result SomeResult() {
   result.tokens_per_second = 123456.4;
   result.model_flops_utilisation = 0.4567;
   result.peak_reserved = Bytes::GiB(12);
+  result.outside_allocator = Bytes::GiB(1);
   result.peak_allocated = Bytes::GiB(11);
   result.peak_live = Bytes::GiB(10);
   result.allocated_after_step = Bytes::GiB(5);
@@ -50,6 +51,7 @@ peak memory, reserved      12.0 GiB   of 63.0 GiB that Hand GPU leaves to tensor
   allocated                11.0 GiB
   live                     10.0 GiB   activations 9.00 GiB, parameters 1.00 GiB
 after the step             5.00 GiB   allocated
+on the GPU                 13.0 GiB   with 1.00 GiB of context, modules, NCCL
 collectives, busy time
   all_gather                40.0 ms   1,200 calls, 4.00 GiB payload, 3.00 GiB sent by each GPU
   reduce_scatter            40.0 ms   1,200 calls in 10 launches, 4.00 GiB payload, 3.00 GiB sent by each GPU
