@@ -74,6 +74,9 @@ void SimulationRun::Loop() {
       StepHost();
     } else if (gpu_.Advance(actor, now_)) {
       End(actor);
+      if (host_.phase == HostPhase::kQueueFull && queued_ <= host_.room) {
+        StepHost();  // at once: there is work before what it issues
+      }
     }
     SettleStreams();
     gpu_.Settle(now_);

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "sim/engine/simulation_run.h"
 
 namespace dcsim {
@@ -15,13 +17,14 @@ bool SimulationRun::AllStreamsIdle() const {
   return progress_.ended == progress_.issued;
 }
 
-/// Whether the host need not wait to launch the task's kernels: a task of more kernels than the
-/// queue holds finds room when it is empty.
-bool SimulationRun::HasRoom() const {
+/// Whether the host has to wait until it can launch the task's kernels: a task of more kernels than
+/// the queue holds goes when it is empty.
+bool SimulationRun::NeedsRoom() {
   if (options_.launch_queue == 0 || program_.entry(host_.task).stream != kCompute) {
-    return true;
+    return false;
   }
-  return queued_ == 0 || queued_ + program_.cost(host_.task).launches <= options_.launch_queue;
+  host_.room = std::max(0, options_.launch_queue - program_.cost(host_.task).launches);
+  return queued_ > host_.room;
 }
 
 void SimulationRun::BeginStep() {
@@ -103,13 +106,14 @@ Duration SimulationRun::BusyTime() {
 void SimulationRun::StepHost() {
   switch (host_.phase) {
     case HostPhase::kIssuing:
-    case HostPhase::kQueueFull:
-      if (!HasRoom()) {
+      if (NeedsRoom()) {
         host_.phase = HostPhase::kQueueFull;
         host_.waited = true;
         host_event_ = kNever;
         return;
       }
+      [[fallthrough]];
+    case HostPhase::kQueueFull:
       IssueTask();
       ++host_.task;
       BeginTask();
@@ -143,7 +147,7 @@ void SimulationRun::IssueTask() {
 /// A stream has moved on; perhaps that is what the host waits for.
 void SimulationRun::WakeHost() {
   const bool over = (host_.phase == HostPhase::kWaiting && HostWaitsOver()) ||
-                    (host_.phase == HostPhase::kQueueFull && HasRoom()) ||
+                    (host_.phase == HostPhase::kQueueFull && queued_ <= host_.room) ||
                     (host_.phase == HostPhase::kSynchronizing && AllStreamsIdle());
   if (over && host_event_ == kNever) {
     host_event_ = now_;

@@ -45,6 +45,7 @@ struct HostState {
   std::uint32_t step = 0;
   std::int64_t started = 0;  // work on the task
   bool waited = false;
+  std::int64_t room = 0;            // of kQueueFull: it goes on with at most so many kernels queued
   std::size_t driver_calls = 0;     // of the allocator, that have been paid for
   std::int64_t warmup_retries = 0;  // of the allocator, before the measured steps
 };
@@ -92,7 +93,7 @@ class SimulationRun {
   void IssueTask();
   bool HostWaitsOver() const;
   bool AllStreamsIdle() const;
-  bool HasRoom() const;
+  bool NeedsRoom();
   void WakeHost();
   void ReportMemory(TaskId task);
 
