@@ -52,7 +52,7 @@ class RecordedSizesTest : public testing::Test {
     WriteFile(Folder(name) + "/graph.json.gz", PrintGraph(graph));
   }
 
-  std::string Folder(const std::string& name) const { return folder_ / name; }
+  std::string Folder(const std::string& name) const { return folder / name; }
 
   /// The folder that a what-if from the workload takes.
   std::string Found(const std::string& name, AskedSizes sizes) const {
@@ -62,7 +62,7 @@ class RecordedSizesTest : public testing::Test {
     return ErrorText([&] { LoadWorkload(Folder(name), sizes); });
   }
 
-  TemporaryFolder folder_;
+  TemporaryFolder folder;
 };
 
 TEST_F(RecordedSizesTest, NothingAskedTakesAnyGraph) {
@@ -118,7 +118,7 @@ forward
   Record("second", Sizes(4, 1024), "", Model("m", "w bfloat16[3,1]\nparam u bfloat16[2]"));
   Record("shape", Sizes(4, 1024), "", Model("m", "w bfloat16[1,3]"));
   const std::string error = Error("one", {.batch = 4});
-  EXPECT_EQ(error, "no recording of one with batch 4 and sequence 1024 in " + folder_.path() +
+  EXPECT_EQ(error, "no recording of one with batch 4 and sequence 1024 in " + folder.path() +
                        "; recorded:\n  " + Folder("one") + ": batch 8 and sequence 1024");
   Record("two", Sizes(4, 1024));
   EXPECT_EQ(Found("one", {.batch = 4}), "two");
@@ -172,7 +172,7 @@ TEST_F(RecordedSizesTest, CommandThatRecordsTheSizesIsGiven) {
   for (const CommandRow& row : kCommands) {
     Record(row.name, Sizes(8, 1024), row.command);
     std::string expected = row.expected;
-    expected.replace(expected.find('@'), 1, folder_.path());
+    expected.replace(expected.find('@'), 1, folder.path());
     EXPECT_THAT(Error(row.name, row.asked), EndsWith("\nThis command records it:\n  " + expected));
   }
 }
