@@ -3,7 +3,6 @@
 #include <functional>
 
 #include <ATen/ops/_fused_adamw.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/rand.h>
@@ -58,8 +57,6 @@ std::vector<MemorySample> BenchmarkMemory() {
   const at::Tensor first = at::randn({kElements}, wide);
   const at::Tensor second = at::rand({kElements}, wide);
   const at::Tensor step = at::ones({}, wide);  // step 0 would divide by 0
-  at::Tensor host =
-      at::empty({kElements}, at::TensorOptions().dtype(at::kFloat).pinned_memory(true));
   const std::vector<PatternCase> cases = {
       {MemoryPattern::kCopy, 4, [&] { a.copy_(b); }},
       {MemoryPattern::kScale, 4, [&] { a.div_(2); }},
@@ -75,8 +72,6 @@ std::vector<MemorySample> BenchmarkMemory() {
                            0.1, 1e-8, /*amsgrad=*/false, /*maximize=*/false);
        }},
       {MemoryPattern::kPasses, 12, [&] { first.lerp_(gradient, 0.1); }},
-      {MemoryPattern::kOffload, 4, [&] { host.copy_(master, /*non_blocking=*/true); }},
-      {MemoryPattern::kReload, 4, [&] { master.copy_(host, /*non_blocking=*/true); }},
   };
   KernelRecorder recorder;
   std::vector<MemorySample> samples;

@@ -8,6 +8,7 @@
 #include <c10/cuda/CUDAStream.h>
 
 #include "exec/device/cuda_call.h"
+#include "exec/device/power_meter.h"
 #include "exec/measure/measured_timeline.h"
 #include "exec/profiler/kernel_records.h"
 
@@ -96,6 +97,8 @@ void TimeOnGpu(StepExecutor& executor,
   for (int i = 0; i <= settings.steps; ++i) {
     ends.emplace_back(cudaEventDefault);
   }
+  PowerMeter meter(device);
+  meter.Start();  // takes milliseconds: before the clock of the steps runs
   ends.front().record();
   for (int i = 0; i < settings.steps; ++i) {
     executor.RunStep(settings.warmup_steps + i);
@@ -103,6 +106,10 @@ void TimeOnGpu(StepExecutor& executor,
     peaks.EndStep(measurement);
   }
   executor.Synchronize();
+  if (const auto reading = meter.Stop()) {
+    measurement.sm_clock_mhz = reading->sm_clock_mhz;
+    measurement.watts = reading->watts;
+  }
   for (std::size_t i = 1; i < ends.size(); ++i) {
     const double ms = static_cast<double>(ends[i - 1].elapsed_time(ends[i]));
     measurement.step_times.push_back(Duration::FromNs(std::llround(ms * 1e6)));
@@ -231,6 +238,8 @@ std::string PrintRankMeasurement(const RankMeasurement& measurement) {
                {"outside_allocator", measurement.outside_allocator.count()},
                {"allocated_after_step", measurement.allocated_after_step.count()},
                {"retries", measurement.retries},
+               {"sm_clock_mhz", measurement.sm_clock_mhz},
+               {"watts", measurement.watts},
                {"compute", measurement.compute.ns()},
                {"exposed", measurement.exposed_communication.ns()}};
   json["step_times"] = Json::array();
@@ -255,6 +264,8 @@ RankMeasurement ParseRankMeasurement(const std::string& text) {
   measurement.outside_allocator = Bytes(json["outside_allocator"].get<std::int64_t>());
   measurement.allocated_after_step = Bytes(json["allocated_after_step"].get<std::int64_t>());
   measurement.retries = json["retries"].get<std::int64_t>();
+  measurement.sm_clock_mhz = json["sm_clock_mhz"].get<double>();
+  measurement.watts = json["watts"].get<double>();
   measurement.compute = Duration::FromNs(json["compute"].get<std::int64_t>());
   measurement.exposed_communication = Duration::FromNs(json["exposed"].get<std::int64_t>());
   for (const Json& time : json["step_times"]) {

@@ -38,6 +38,8 @@ struct RankMeasurement {
       outside_allocator;  // of the GPU's memory, behind the measured steps: context, modules, NCCL
   Bytes allocated_after_step;
   std::int64_t retries = 0;  // in the measured steps
+  double sm_clock_mhz = 0;   // mean over the measured steps; 0 where the driver does not say
+  double watts = 0;          // the same
   Duration compute;          // of the traced step
   Duration exposed_communication;
   std::vector<CollectiveBusy> busy;

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <map>
 #include <numeric>
 
+#include <ATen/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDAFunctions.h>
 
+#include "exec/device/power_meter.h"
 #include "exec/interpreter/graph_runner.h"
 #include "exec/profiler/footprint_recorder.h"
 #include "exec/profiler/kernel_records.h"
@@ -41,13 +44,18 @@ class HostTimer : public OpListener {
   std::vector<std::vector<std::int64_t>> times_;
 };
 
-/// Marks every launch with its op.
+/// Marks every launch with its step and op.
 class OpLabels : public OpListener {
  public:
-  void BeforeOp(OpId id) override { label_.emplace(id.index()); }
+  explicit OpLabels(std::size_t ops) : ops_(ops) {}
+
+  void StartStep(std::size_t step) { first_ = step * ops_; }
+  void BeforeOp(OpId id) override { label_.emplace(first_ + id.index()); }
   void AfterOp(OpId, const Frame&) override { label_.reset(); }
 
  private:
+  std::size_t ops_;
+  std::size_t first_ = 0;
   std::optional<KernelRecorder::Label> label_;
 };
 
@@ -90,6 +98,7 @@ struct KernelTimes {
   std::vector<std::int64_t> gaps;  // between neighbours on the stream, ns
 };
 
+/// Adds one step's records, labelled with their ops.
 void AddStep(const std::vector<KernelRecord>& records, KernelTimes& times) {
   for (auto& kernels : times.kernels) {
     kernels.clear();
@@ -97,9 +106,6 @@ void AddStep(const std::vector<KernelRecord>& records, KernelTimes& times) {
   std::vector<std::int64_t> sums(times.by_op.size());
   std::uint64_t before = 0;
   for (const KernelRecord& record : records) {
-    if (record.label == KernelRecord::kNoLabel) {
-      continue;
-    }
     const auto ns = static_cast<std::int64_t>(record.end_ns - record.start_ns);
     sums[record.label] += ns;
     auto& kernels = times.kernels[record.label];
@@ -117,58 +123,90 @@ void AddStep(const std::vector<KernelRecord>& records, KernelTimes& times) {
   }
 }
 
-KernelTimes RecordKernels(Subject& subject, std::size_t ops, const ProfileSettings& settings) {
+/// Steps one behind another, so that the clock is what it is in training: a GPU at its power limit
+/// takes some 100 ms to find it.
+KernelTimes RecordKernels(Subject& subject,
+                          std::size_t ops,
+                          int warmup_steps,
+                          const ProfileSettings& settings,
+                          double& sm_clock_mhz) {
   KernelTimes times;
   times.by_op.resize(ops);
   times.kernels.resize(ops);
   times.by_kernel.resize(ops);
   KernelRecorder recorder;
-  OpLabels labels;
-  subject.Run(&labels);  // the first recorded step pays for CUPTI's start
-  c10::cuda::device_synchronize();
-  recorder.Take();
-  for (int step = 0; step < settings.steps; ++step) {
+  OpLabels labels(ops);
+  PowerMeter meter(subject.device.index());
+  settings.report("recording kernels of " + std::to_string(settings.steps) + " steps");
+  const int steps = warmup_steps + settings.steps;
+  for (int step = 0; step < steps; ++step) {
+    if (step == warmup_steps) {
+      meter.Start();
+    }
+    labels.StartStep(static_cast<std::size_t>(step));
     subject.Run(&labels);
-    c10::cuda::device_synchronize();
-    AddStep(recorder.Take(), times);
-    settings.report("kernel records of step " + std::to_string(step + 1) + " of " +
-                    std::to_string(settings.steps));
+  }
+  c10::cuda::device_synchronize();
+  if (const auto reading = meter.Stop()) {
+    sm_clock_mhz = reading->sm_clock_mhz;
+  }
+  std::vector<std::vector<KernelRecord>> by_step(static_cast<std::size_t>(steps));
+  for (KernelRecord& record : recorder.Take()) {
+    if (record.label != KernelRecord::kNoLabel) {
+      const std::size_t step = record.label / ops;
+      record.label %= ops;
+      by_step[step].push_back(std::move(record));
+    }
+  }
+  for (std::size_t step = static_cast<std::size_t>(warmup_steps); step < by_step.size(); ++step) {
+    AddStep(by_step[step], times);
   }
   return times;
 }
 
-/// Time of a step that nothing watches, and of the host's part of it.
-struct StepTimes {
-  std::int64_t step_ns = 0;
-  std::int64_t host_ns = 0;
-};
-
-StepTimes TimeSteps(Subject& subject, int steps) {
-  std::vector<std::int64_t> totals;
-  std::vector<std::int64_t> hosts;
-  for (int step = 0; step < steps; ++step) {
-    c10::cuda::device_synchronize();
-    const auto start = Clock::now();
+/// Steps that fill a second, one behind another, until the clock has settled. Gives their number.
+int WarmUp(Subject& subject) {
+  constexpr auto kTime = std::chrono::seconds(1);
+  constexpr int kMost = 100;
+  c10::cuda::device_synchronize();
+  const auto start = Clock::now();
+  int steps = 0;
+  for (; steps < kMost && Clock::now() - start < kTime; ++steps) {
     subject.Run(nullptr);
-    hosts.push_back(std::chrono::nanoseconds(Clock::now() - start).count());
     c10::cuda::device_synchronize();
-    totals.push_back(std::chrono::nanoseconds(Clock::now() - start).count());
   }
-  return {Percentile(totals, 50), Percentile(hosts, 50)};
+  return steps;
 }
 
-Duration KernelGap(const KernelTimes& times, const StepTimes& step, std::int64_t host_calls_ns) {
+/// Time of a step that nothing watches, one behind another: the mean.
+std::int64_t TimeSteps(Subject& subject, int warmup_steps, int steps) {
+  for (int step = 0; step < warmup_steps; ++step) {
+    subject.Run(nullptr);
+  }
+  at::cuda::CUDAEvent begin(cudaEventDefault);
+  at::cuda::CUDAEvent end(cudaEventDefault);
+  begin.record();
+  for (int step = 0; step < steps; ++step) {
+    subject.Run(nullptr);
+  }
+  end.record();
+  c10::cuda::device_synchronize();
+  constexpr double kNsAMs = 1e6;
+  return std::llround(static_cast<double>(begin.elapsed_time(end)) * kNsAMs / steps);
+}
+
+Duration KernelGap(const KernelTimes& times, std::int64_t step_ns, std::int64_t host_calls_ns) {
   std::int64_t busy = 0;
   std::int64_t count = 0;
   for (std::size_t op = 0; op < times.by_op.size(); ++op) {
     busy += Percentile(times.by_op[op], 50);
     count += static_cast<std::int64_t>(times.kernels[op].size());
   }
-  const bool host_bound = host_calls_ns * 10 > step.step_ns * 9;
+  const bool host_bound = host_calls_ns * 10 > step_ns * 9;
   if (host_bound || count == 0) {
     return Duration::FromNs(Percentile(times.gaps, 50));
   }
-  return Duration::FromNs(std::max<std::int64_t>(0, (step.step_ns - busy) / count));
+  return Duration::FromNs(std::max<std::int64_t>(0, (step_ns - busy) / count));
 }
 
 /// Kernels are listed once each, however many ops launch alike ones.
@@ -226,13 +264,16 @@ Profile ProfileWorkload(const Graph& graph, const ProfileSettings& settings) {
   }
   FootprintRecorder footprints(graph);
   subject.Run(&footprints);
-  const StepTimes step = TimeSteps(subject, settings.steps);
+  settings.report("timing steps");
+  const int settling = WarmUp(subject);
+  const std::int64_t step_ns = TimeSteps(subject, settling, settings.steps);
   HostTimer host(graph.ops.size());
   for (int i = 0; i < settings.steps; ++i) {
     subject.Run(&host);
   }
-  const KernelTimes times = RecordKernels(subject, graph.ops.size(), settings);
   Profile profile;
+  const KernelTimes times =
+      RecordKernels(subject, graph.ops.size(), settling, settings, profile.sm_clock_mhz);
   profile.graph_hash = graph.hash;
   profile.steps = settings.steps;
   FillOps(profile, graph, times, host, footprints);
@@ -240,8 +281,8 @@ Profile ProfileWorkload(const Graph& graph, const ProfileSettings& settings) {
   for (const OpProfile& entry : profile.ops) {
     host_calls += entry.host_time.ns();
   }
-  profile.kernel_gap = KernelGap(times, step, host_calls);
-  profile.step_time = Duration::FromNs(step.step_ns);
+  profile.kernel_gap = KernelGap(times, step_ns, host_calls);
+  profile.step_time = Duration::FromNs(step_ns);
   return profile;
 }
 

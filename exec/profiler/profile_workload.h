@@ -21,11 +21,12 @@ struct ProfileSettings {
 /// weights, again and again, and measures what each op costs inside the running step: GPU time and
 /// kernels (CUPTI), host time of the call (the GPU kept short of work, so that the launch queue
 /// never blocks), and the op's calls of the caching allocator. No optimizer, so that an 8B model
-/// fits one GPU.
+/// fits one GPU. Recorded and timed steps follow each other without a pause, behind a second of
+/// others: the GPU then has the clock that its power limit leaves it in training.
 ///
-/// `Profile::kernel_gap` is what a kernel costs beyond its own time: (time of the undisturbed step
-/// - sum of kernel times) / kernels; where the host cannot keep up it is the median gap between
-/// neighbouring kernels instead.
+/// `Profile::kernel_gap` is what a kernel costs beyond its own time: (mean time of the undisturbed
+/// steps - sum of kernel times) / kernels; where the host cannot keep up it is the median gap
+/// between neighbouring kernels instead.
 Profile ProfileWorkload(const Graph& graph, const ProfileSettings& settings);
 
 }  // namespace dcsim::exec

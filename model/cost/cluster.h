@@ -35,6 +35,7 @@ struct PartErrors {
   double collectives = 0;
   double contention = 0;  // of what tasks lose beside others
   double host = 0;
+  double host_copies = 0;
   Duration step;  // of a whole step, whatever it does
 };
 
@@ -92,6 +93,12 @@ struct PatternRate {
   BytesPerSecond rate;
 };
 
+/// What is left of the rate of copies from and to the host while others go the other way.
+struct HostBothWays {
+  double offload = 1;
+  double reload = 1;
+};
+
 /// A measured size and time. Sizes of all three kinds are full tensors, as in nccl-tests.
 struct CollectivePoint {
   Bytes payload;
@@ -125,6 +132,7 @@ struct Cluster {
   CommunicatorMemory communicator_memory;
   std::optional<Bytes> pinned_memory;        // that one machine's processes may pin together
   std::vector<PatternRate> memory_patterns;  // those that were measured
+  HostBothWays host_both_ways;
   std::vector<CollectiveTable> collectives;
   Link intra_node;
   std::optional<Link> inter_node;  // needed for more than one node

@@ -172,6 +172,7 @@ void ReadErrors(ObjectReader& object, GpuSpec& gpu) {
   read("collectives", errors.collectives);
   read("contention", errors.contention);
   read("host", errors.host);
+  read("host_copies", errors.host_copies);
   fields.Required("step", ReadDuration, errors.step);
   std::string source;
   fields.Required("source", ReadString, source);
@@ -237,6 +238,16 @@ void ReadCommunicatorMemory(ObjectReader& object, Cluster& cluster) {
     fields.Required("first", ReadBytes, cluster.communicator_memory.first);
     fields.Required("all_reduce", ReadBytes, cluster.communicator_memory.all_reduce);
     fields.Required("second", ReadBytes, cluster.communicator_memory.second);
+    fields.RejectUnknown();
+  }
+}
+
+void ReadHostBothWays(ObjectReader& object, Cluster& cluster) {
+  if (const Json* value = object.Find("host_both_ways")) {
+    const Path path = object.At("host_both_ways");
+    ObjectReader fields(*value, path, object.faults());
+    ReadShare(fields, "offload", cluster.host_both_ways.offload);
+    ReadShare(fields, "reload", cluster.host_both_ways.reload);
     fields.RejectUnknown();
   }
 }
@@ -356,6 +367,7 @@ Cluster ReadCluster(const Json& document, const Locator& locate) {
     cluster.pinned_memory = pinned;
   }
   ReadPatterns(object, cluster);
+  ReadHostBothWays(object, cluster);
   if (const Json* link = object.Require("intra_node")) {
     cluster.intra_node = ReadLink(*link, object.At("intra_node"), faults);
   }

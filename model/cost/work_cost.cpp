@@ -81,9 +81,10 @@ std::optional<BytesPerSecond> FindRate(const Cluster& cluster, MemoryPattern pat
   return std::nullopt;
 }
 
-/// Without a rate for copies from the host the inputs are there already.
+/// Inputs are small and fresh in the processor's caches, so they come at the link's rate, also
+/// where all GPUs together get less from the host's memory. Without it they are there already.
 void AddInputCopies(CostInputs& inputs) {
-  const auto [rate, source] = HostRateOf(inputs.cluster, MemoryPattern::kReload);
+  const BytesPerSecond rate = inputs.cluster.gpu.host_bandwidth;
   if (rate.count() == 0) {
     return;
   }
@@ -196,11 +197,14 @@ WorkCost HostCopyCost(const CostInputs& inputs, const Work& work) {
     throw Error("gpu " + cluster.gpu.name +
                 ": host_bandwidth is missing, which a plan that offloads needs");
   }
+  const bool out = work.pattern == MemoryPattern::kOffload;
+  const double left = out ? cluster.host_both_ways.offload : cluster.host_both_ways.reload;
   return {.device = RoundUpNs(static_cast<double>(work.moved.count()) /
                               static_cast<double>(rate.count())),
           .host = cluster.host.copy * work.launches,
           .source = source,
           .use = DeviceUse::kCopyEngine,
+          .beside_host_copy = static_cast<std::int32_t>(std::lround(left * Contention::kAlone)),
           .launches = static_cast<std::int32_t>(work.launches)};
 }
 

@@ -18,6 +18,8 @@ struct WorkCost {
   Source source = Source::kEstimated;  // of the device time
   DeviceUse use = DeviceUse::kStreaming;
   std::int32_t beside_collective = 0;  // speed beside a collective, per mille; 0: the class's
+  std::int32_t beside_host_copy = 0;   // of a copy from or to the host: speed beside one on another
+                                       // stream, per mille; 0: no such copy
   std::int32_t launches = 0;           // kernels and copies that it puts on its stream
   Duration
       room{};  // longest time that a kernel of another stream waits beside it for multiprocessors

@@ -44,10 +44,11 @@ struct OpProfile {
 struct Profile {
   std::uint64_t graph_hash = 0;
   std::string gpu;
-  std::string origin;      // JSON text: versions, machine, date, command
-  std::int64_t steps = 0;  // profiled
-  Duration step_time;      // forward and backward alone, undisturbed, one GPU
-  Duration kernel_gap;     // that a kernel costs beyond its own time
+  std::string origin;       // JSON text: versions, machine, date, command
+  std::int64_t steps = 0;   // profiled
+  Duration step_time;       // forward and backward alone, undisturbed, one GPU, mean
+  Duration kernel_gap;      // that a kernel costs beyond its own time
+  double sm_clock_mhz = 0;  // of the GPU meanwhile, mean; 0 where it was not read
   std::vector<Kernel> kernels;
   std::vector<OpProfile> ops;  // in op order, at most one an op
 

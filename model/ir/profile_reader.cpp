@@ -6,6 +6,7 @@ namespace dcsim {
 namespace {
 
 constexpr std::string_view kFormat = "dc-profile/1";
+constexpr double kMostMhz = 100'000;
 
 void ReadNs(ObjectReader& object, std::string_view key, Duration& target) {
   constexpr std::int64_t kMost = 3'600'000'000'000;  // an hour
@@ -196,6 +197,10 @@ Profile ParseProfile(std::string_view text, const Graph& graph, const std::strin
   profile.steps = ReadCountField(object, "steps");
   ReadNs(object, "step_time_ns", profile.step_time);
   ReadNs(object, "kernel_gap_ns", profile.kernel_gap);
+  if (object.Optional("sm_clock_mhz", ReadNumber, profile.sm_clock_mhz) &&
+      (profile.sm_clock_mhz < 1 || profile.sm_clock_mhz > kMostMhz)) {
+    faults.Add(object.At("sm_clock_mhz"), "expected MHz from 1 to 100000");
+  }
   if (const Json* kernels = object.RequireArray("kernels")) {
     const Path path = object.At("kernels");
     for (std::size_t i = 0; i < kernels->size(); ++i) {
@@ -216,6 +221,9 @@ std::string PrintProfile(const Profile& profile) {
                {"steps", profile.steps},
                {"step_time_ns", profile.step_time.ns()},
                {"kernel_gap_ns", profile.kernel_gap.ns()}};
+  if (profile.sm_clock_mhz > 0) {
+    json["sm_clock_mhz"] = std::lround(profile.sm_clock_mhz);
+  }
   json["kernels"] = Json::array();
   for (const Kernel& kernel : profile.kernels) {
     json["kernels"].push_back({{"name", kernel.name},

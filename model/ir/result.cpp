@@ -47,11 +47,16 @@ void AddMeasurement(const MeasurementNotes& notes, Json& json) {
   }
   json["losses"] = notes.losses;
   json["ranks"] = Json::array();
-  for (const RankMemory& rank : notes.ranks) {
-    json["ranks"].push_back({{"peak_allocated_bytes", rank.peak_allocated.count()},
-                             {"least_peak_allocated_bytes", rank.least_peak_allocated.count()},
-                             {"peak_reserved_bytes", rank.peak_reserved.count()},
-                             {"outside_allocator_bytes", rank.outside_allocator.count()}});
+  for (const RankReadings& rank : notes.ranks) {
+    Json entry = {{"peak_allocated_bytes", rank.peak_allocated.count()},
+                  {"least_peak_allocated_bytes", rank.least_peak_allocated.count()},
+                  {"peak_reserved_bytes", rank.peak_reserved.count()},
+                  {"outside_allocator_bytes", rank.outside_allocator.count()}};
+    if (rank.sm_clock_mhz > 0) {
+      entry["sm_clock_mhz"] = std::lround(rank.sm_clock_mhz);
+      entry["power_watts"] = std::lround(rank.watts);
+    }
+    json["ranks"].push_back(std::move(entry));
   }
   json["versions"] = notes.versions;
   json["machine"] = notes.machine;

@@ -43,19 +43,21 @@ struct StopReport {
   std::uint32_t step = 0;
 };
 
-/// What one rank of a measured step saw of its memory.
-struct RankMemory {
+/// What one rank of a measured step saw of its GPU: memory, clock and power.
+struct RankReadings {
   Bytes peak_allocated;
   Bytes least_peak_allocated;  // of the step with the smallest peak
   Bytes peak_reserved;
   Bytes outside_allocator;
+  double sm_clock_mhz = 0;  // mean over the steps; 0 where it was not read
+  double watts = 0;         // the same
 };
 
 /// How a measured result came about.
 struct MeasurementNotes {
   std::vector<Duration> step_times;  // each the maximum over ranks
   std::vector<double> losses;        // of the first steps, mean over ranks and micro-steps
-  std::vector<RankMemory> ranks;
+  std::vector<RankReadings> ranks;
   Json versions;
   Json machine;
   std::string date;

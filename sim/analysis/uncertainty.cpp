@@ -15,11 +15,12 @@ std::optional<Duration> StepTimeBound(Duration step_time,
     return std::nullopt;
   }
   const PartErrors& errors = *cluster.gpu.errors;
-  std::array<Change, 4> changes;
+  std::array<Change, 5> changes;
   changes[0].ops = 1 + errors.ops;
   changes[1].collectives = 1 + errors.collectives;
   changes[2].contention = 1 + errors.contention;
   changes[3].host = 1 + errors.host;
+  changes[4].host_copies = 1 + errors.host_copies;
   const auto fixed = static_cast<double>(errors.step.ns());
   double variance = fixed * fixed;
   for (const Change& change : changes) {

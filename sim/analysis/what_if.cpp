@@ -60,7 +60,11 @@ WorkCost Changed(WorkCost cost,
       }
       break;
     case Work::Kind::kMemory:
-      cost.device = Scaled(cost.device, change.memory_work);
+      if (cost.beside_host_copy != 0) {
+        cost.beside_host_copy = Changed(cost.beside_host_copy, change.contention);
+      }
+      cost.device =
+          Scaled(cost.device, cost.beside_host_copy != 0 ? change.host_copies : change.memory_work);
       break;
     case Work::Kind::kCollective: {
       const Link& link =
@@ -111,6 +115,7 @@ std::vector<Change> RemovedCauses() {
   changes[3].host = 0;
   changes[4].name = "copies and the optimizer take no time";
   changes[4].memory_work = 0;
+  changes[4].host_copies = 0;
   changes[5].name = "1 GB/s more on the slowest link";
   changes[5].more_bandwidth = 1'000'000'000;
   return changes;

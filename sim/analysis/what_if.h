@@ -16,6 +16,7 @@ struct Change {
   std::string name;
   double ops = 1;                   // factor of the times of ops
   double memory_work = 1;           // … of copies into buckets, division, the optimizer
+  double host_copies = 1;           // … of copies from and to pinned host memory
   double collectives = 1;           // … of collectives
   double host = 1;                  // … of the host's calls
   double contention = 1;            // factor of what tasks lose beside others; 0: nothing

@@ -9,6 +9,7 @@ GpuTask GpuTask::Of(const WorkCost& cost, std::size_t stream) {
   const bool side = stream != static_cast<std::size_t>(StreamRole::kCompute);
   task.use = side && cost.use == DeviceUse::kStreaming ? DeviceUse::kSideStreaming : cost.use;
   task.beside_collective = cost.beside_collective;
+  task.beside_host_copy = cost.beside_host_copy;
   task.device = cost.device.ns();
   task.room = cost.room.ns();
   return task;
@@ -176,7 +177,12 @@ std::int32_t GpuSharing::RateOf(std::size_t stream) const {
   std::int32_t rate = Contention::kAlone;
   for (std::size_t s = 0; s < kStreamCount; ++s) {
     if (s != stream && Disturbs(s)) {
-      const DeviceUse beside = streams_[s].task.use;
+      const GpuTask& other = streams_[s].task;
+      const DeviceUse beside = other.use;
+      if (own.beside_host_copy != 0 && other.beside_host_copy != 0) {
+        rate = std::min(rate, own.beside_host_copy);
+        continue;
+      }
       const bool known = beside == DeviceUse::kCollective && own.beside_collective != 0;
       rate =
           std::min(rate, known ? own.beside_collective : options_.contention.Rate(own.use, beside));

@@ -17,6 +17,7 @@ namespace dcsim {
 struct GpuTask {
   DeviceUse use = DeviceUse::kStreaming;
   std::int32_t beside_collective = 0;  // of WorkCost
+  std::int32_t beside_host_copy = 0;   // of WorkCost
   std::int64_t device = 0;
   std::int64_t room = 0;  // of WorkCost
 

@@ -98,6 +98,9 @@ class StepKit {
   void SetBesideCollective(TaskId task, std::int32_t permille) {
     costs_[task.index()].beside_collective = permille;
   }
+  void SetBesideHostCopy(TaskId task, std::int32_t permille) {
+    costs_[task.index()].beside_host_copy = permille;
+  }
   RunRecord Run(const SimulationOptions& options = OneStep()) {
     return Record(schedule(), costs_, options);
   }

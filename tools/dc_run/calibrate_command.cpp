@@ -5,6 +5,7 @@
 #include "exec/calibrate/collective_benchmark.h"
 #include "exec/calibrate/contention_benchmark.h"
 #include "exec/calibrate/host_benchmark.h"
+#include "exec/calibrate/host_copy_benchmark.h"
 #include "exec/calibrate/memory_benchmark.h"
 #include "exec/device/machine.h"
 #include "exec/launch/gpu_rank.h"
@@ -50,6 +51,10 @@ int CalibrateRank(const CalibrateOptions& options,
     result.memory = exec::BenchmarkMemory();
   }
   rendezvous.Exchange("single", "");
+  if (identity.rank == 0) {
+    Report("copies from and to the host");
+  }
+  result.host_copies = exec::BenchmarkHostCopies(rendezvous);
   if (identity.size > 1) {
     const auto communicators = exec::JoinCommunicators(rendezvous, identity, 2);
     const auto report = identity.rank == 0 ? Report : [](const std::string&) {};

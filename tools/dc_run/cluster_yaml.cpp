@@ -1,6 +1,8 @@
 #include "tools/dc_run/cluster_yaml.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <set>
 
 #include "model/base/text.h"
@@ -67,12 +69,29 @@ std::string HostText(const CalibrationResult& result, int gpus) {
          "\n  source: measured, medians\n";
 }
 
-std::string PatternText(const std::vector<exec::MemorySample>& samples) {
+/// "0.72".
+std::string Share(BytesPerSecond part, BytesPerSecond whole) {
+  std::array<char, 16> text{};
+  const double share = static_cast<double>(part.count()) / static_cast<double>(whole.count());
+  std::snprintf(text.data(), text.size(), "%.2f", std::min(share, 1.0));
+  return text.data();
+}
+
+/// What copies reach while the other direction copies, too.
+std::string BothWaysText(const exec::HostCopySample& copies) {
+  return "host_both_ways: {offload: " + Share(copies.offload_beside_reload, copies.offload) +
+         ", reload: " + Share(copies.reload_beside_offload, copies.reload) +
+         "}  # share of a copy's rate that is left while others go the other way\n";
+}
+
+std::string PatternText(const CalibrationResult& result) {
   std::string text = "memory_patterns:        # bytes read plus written, on 500 MB of bfloat16\n";
-  for (const exec::MemorySample& sample : samples) {
+  for (const exec::MemorySample& sample : result.memory) {
     text += "  " + std::string(MemoryPatternName(sample.pattern)) + ": " + Rate(sample.bandwidth) +
             "\n";
   }
+  text += "  offload: " + Rate(result.host_copies.offload) + "        # all GPUs at once\n" +
+          "  reload: " + Rate(result.host_copies.reload) + "\n";
   return text;
 }
 
@@ -154,10 +173,10 @@ std::string PrintClusterYaml(const CalibrationResult& result,
   const std::string gpu = result.machine.value("gpu", "");
   return "# Made by: " + command + "\nformat: dc-cluster/1\nname: " + ShortName(gpu) + "-" +
          std::to_string(gpus) + "\nnodes: 1\ngpus_per_node: " + std::to_string(gpus) +
-         "\ngpu: " + gpu_file + "\n" + HostText(result, gpus) + PatternText(result.memory) +
-         LinkText(result.collectives, gpus) + "measured: >-\n  " + result.machine.dump() + "\n  " +
-         result.versions.dump() + " " + result.date + "\n" +
-         CollectivesText(result.collectives, gpus);
+         "\ngpu: " + gpu_file + "\n" + HostText(result, gpus) + PatternText(result) +
+         BothWaysText(result.host_copies) + LinkText(result.collectives, gpus) +
+         "measured: >-\n  " + result.machine.dump() + "\n  " + result.versions.dump() + " " +
+         result.date + "\n" + CollectivesText(result.collectives, gpus);
 }
 
 }  // namespace dcsim

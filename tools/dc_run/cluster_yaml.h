@@ -6,6 +6,7 @@
 #include "exec/calibrate/collective_benchmark.h"
 #include "exec/calibrate/contention_sample.h"
 #include "exec/calibrate/host_benchmark.h"
+#include "exec/calibrate/host_copy_benchmark.h"
 #include "exec/calibrate/memory_benchmark.h"
 #include "model/ir/document.h"
 
@@ -15,6 +16,7 @@ namespace dcsim {
 struct CalibrationResult {
   exec::HostSample host;
   std::vector<exec::MemorySample> memory;
+  exec::HostCopySample host_copies;
   std::vector<exec::CollectiveSample> collectives;
   std::vector<exec::ContentionSample> contention;
   Json machine;

@@ -97,7 +97,7 @@ Result MeasuredResult(const Graph& graph,
   notes.losses = MeanLosses(ranks);
   for (const exec::RankMeasurement& rank : ranks) {
     notes.ranks.push_back({rank.peak_allocated, rank.least_peak_allocated, rank.peak_reserved,
-                           rank.outside_allocator});
+                           rank.outside_allocator, rank.sm_clock_mhz, rank.watts});
   }
   result.step_time = Median(notes.step_times);
   result.compute = MeanOf(ranks, &exec::RankMeasurement::compute);

@@ -55,6 +55,15 @@ TEST(ClusterReaderTest, LaunchQueueIsOptional) {
   EXPECT_EQ(ReadCluster(document, PointerLocator("c")).host.launch_queue, 1022);
 }
 
+TEST(ClusterReaderTest, CopiesBothWaysDoNotDisturbEachOtherUnlessItIsSaid) {
+  Json document = ClusterDocument();
+  EXPECT_EQ(ReadCluster(document, PointerLocator("c")).host_both_ways.reload, 1);
+  document["host_both_ways"] = {{"offload", 0.75}, {"reload", 0.5}};
+  const HostBothWays left = ReadCluster(document, PointerLocator("c")).host_both_ways;
+  EXPECT_EQ(left.offload, 0.75);
+  EXPECT_EQ(left.reload, 0.5);
+}
+
 TEST(ClusterReaderTest, MemoryOfCommunicatorsIsOptional) {
   Json document = ClusterDocument();
   EXPECT_EQ(ReadCluster(document, PointerLocator("c")).communicator_memory.first, Bytes(0));
@@ -192,6 +201,16 @@ INSTANTIATE_TEST_SUITE_P(
               "c: /host: key 'segment' is missing"},
         Break{"NoLaunchQueue", [](Json& d) { d["host"]["launch_queue"] = 0; },
               "c: /host/launch_queue: expected more than 0"},
+        Break{"HostBothWaysOfOne",
+              [](Json& d) {
+                d["host_both_ways"] = {{"offload", 0.5}};
+              },
+              "c: /host_both_ways: key 'reload' is missing"},
+        Break{"HostBothWaysAboveOne",
+              [](Json& d) {
+                d["host_both_ways"] = {{"offload", 0.5}, {"reload", 1.5}};
+              },
+              "c: /host_both_ways/reload: expected a share above 0 and up to 1"},
         Break{"CommunicatorMemoryInParts",
               [](Json& d) {
                 d["communicator_memory"] = {{"first", "1 MiB"}, {"second", "1 MiB"}};

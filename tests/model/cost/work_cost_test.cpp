@@ -176,6 +176,28 @@ TEST(WorkCostTest, FirstKernelComesBehindTheInputs) {
   EXPECT_EQ(CostOf(OpWork(2), nullptr, cluster).device, CostOf(OpWork(2)).device);
 }
 
+// 8 MB at 4 GB/s; a share of 0.25 of it is left beside copies the other way.
+TEST(WorkCostTest, CopyToTheHostTakesTheRateOfAllGpus) {
+  Cluster cluster = TestCluster();
+  cluster.gpu.host_bandwidth = BytesPerSecond(8'000'000'000);
+  cluster.memory_patterns = {{MemoryPattern::kOffload, BytesPerSecond(4'000'000'000)}};
+  cluster.host_both_ways = {0.25, 0.5};
+  Work work;
+  work.kind = Work::Kind::kMemory;
+  work.pattern = MemoryPattern::kOffload;
+  work.moved = Bytes(8'000'000);
+  work.launches = 1;
+  const WorkCost out = CostOf(work, nullptr, cluster);
+  EXPECT_EQ(out.device, Duration::FromUs(2000));
+  EXPECT_EQ(out.beside_host_copy, 250);
+  EXPECT_EQ(out.source, Source::kMeasured);
+  work.pattern = MemoryPattern::kReload;
+  const WorkCost back = CostOf(work, nullptr, cluster);
+  EXPECT_EQ(back.device, Duration::FromUs(1000));
+  EXPECT_EQ(back.beside_host_copy, 500);
+  EXPECT_EQ(back.source, Source::kEstimated);
+}
+
 TEST(WorkCostTest, ViewCostsHostTimeOnly) {
   const WorkCost cost = CostOf(OpWork(0));
   EXPECT_EQ(cost.device.ns(), 0);

@@ -77,6 +77,15 @@ TEST(ProfileTest, FootprintNumbersBlocksByAllocation) {
   EXPECT_EQ(footprint[4].block, 2U);
 }
 
+TEST(ProfileTest, ClockIsOptional) {
+  Json document = ValidProfile();
+  EXPECT_EQ(Read(document).sm_clock_mhz, 0);
+  document["sm_clock_mhz"] = 1855;
+  const Profile profile = Read(document);
+  EXPECT_EQ(profile.sm_clock_mhz, 1855);
+  EXPECT_EQ(Json::parse(PrintProfile(profile))["sm_clock_mhz"], 1855);
+}
+
 TEST(ProfileTest, PrintGivesTheTextBack) {
   const std::string text = ValidProfile().dump() + "\n";
   EXPECT_EQ(PrintProfile(ParseProfile(text, TwoOps(), "p")), text);
@@ -125,6 +134,8 @@ INSTANTIATE_TEST_SUITE_P(
               "p: /format: expected a document with \"format\": \"dc-profile/1\", found "
               "\"dc-graph/1\""},
         Break{"NoGpu", [](Json& d) { d.erase("gpu"); }, "p: key 'gpu' is missing"},
+        Break{"NoClock", [](Json& d) { d["sm_clock_mhz"] = 0; },
+              "p: /sm_clock_mhz: expected MHz from 1 to 100000"},
         Break{"NoOrigin", [](Json& d) { d.erase("origin"); }, "p: key 'origin' is missing"},
         Break{"NegativeSteps", [](Json& d) { d["steps"] = -1; }, "p: /steps: expected 0 or more"},
         Break{"NegativeStepTime", [](Json& d) { d["step_time_ns"] = -1; },

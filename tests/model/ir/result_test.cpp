@@ -48,6 +48,19 @@ TEST(ResultTest, PrintsEveryDocumentedKey) {
       R"("plan":{"stage":3},"cluster":{"name":"c"}})");
 }
 
+TEST(ResultTest, ClockAndPowerOfARankArePrintedWhereTheyWereRead) {
+  Result result = Completed();
+  result.measurement.emplace();
+  result.measurement->ranks.resize(2);
+  result.measurement->ranks[1].sm_clock_mhz = 1854.6;
+  result.measurement->ranks[1].watts = 689.4;
+  const Json ranks = PrintResult(result)["ranks"];
+  EXPECT_FALSE(ranks[0].contains("sm_clock_mhz"));
+  EXPECT_FALSE(ranks[0].contains("power_watts"));
+  EXPECT_EQ(ranks[1]["sm_clock_mhz"], 1855);
+  EXPECT_EQ(ranks[1]["power_watts"], 689);
+}
+
 TEST(ResultTest, UnknownBoundIsNull) {
   Result result = Completed();
   result.bound = std::nullopt;

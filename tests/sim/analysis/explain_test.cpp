@@ -153,7 +153,7 @@ TEST(WhatIfTest, NoChangeIsThePrediction) {
 TEST(WhatIfTest, StepScalesWithAllItsTimes) {
   const TinyStep tiny;
   Change change;
-  change.ops = change.memory_work = change.collectives = change.host = 2;
+  change.ops = change.memory_work = change.host_copies = change.collectives = change.host = 2;
   EXPECT_EQ(tiny.With(change).ns(), 2 * tiny.With(Change()).ns());
 }
 

@@ -64,5 +64,22 @@ TEST(StepTimeBoundTest, EachPartAddsWhatItsErrorMakesOfTheStep) {
   EXPECT_EQ(predicted.result().bound, Duration::FromNs(std::llround(1.645 * apart)));
 }
 
+TEST(StepTimeBoundTest, CopiesFromAndToTheHostHaveAnErrorOfTheirOwn) {
+  PartErrors errors;
+  errors.host_copies = 0.1;
+  Predicted predicted(errors);
+  EXPECT_EQ(predicted.result().bound, Duration());  // nothing is offloaded
+  predicted.cluster.memory_patterns = {{MemoryPattern::kOffload, BytesPerSecond(1'000)},
+                                       {MemoryPattern::kReload, BytesPerSecond(1'000)}};
+  PlanSpec spec = TinySpec(3);
+  spec.offload_optimizer.bytes = Bytes(1);
+  predicted.plan = Resolve(spec, predicted.graph, 4);
+  Change copies;
+  copies.host_copies = 1.1;
+  const double slower = predicted.Slower(copies);
+  ASSERT_GT(slower, 0);
+  EXPECT_EQ(predicted.result().bound, Duration::FromNs(std::llround(1.645 * slower)));
+}
+
 }  // namespace
 }  // namespace dcsim

@@ -158,6 +158,36 @@ TEST(SimulateContentionTest, TheOpsOwnSpeedBesideACollectiveCounts) {
   EXPECT_EQ(kit.Run(options).at(product), (Interval{0, 120}));
 }
 
+// Out and back at once: at 0.8 and 0.5 the copy out ends at 100 / 0.8 = 125; of the copy back 62.5
+// are done by then, and the rest goes on alone.
+TEST(SimulateContentionTest, CopiesFromAndToTheHostShareItsMemory) {
+  StepKit kit;
+  const TaskId out = kit.Kernel(kOffload, {100});
+  const TaskId back = kit.Kernel(kReload, {100});
+  for (const TaskId copy : {out, back}) {
+    kit.SetUse(copy, kCopyEngine);
+  }
+  kit.SetBesideHostCopy(out, 800);
+  kit.SetBesideHostCopy(back, 500);
+  const RunRecord run = kit.Run(Contending());
+  EXPECT_EQ(run.at(out), (Interval{0, 125}));
+  EXPECT_EQ(run.at(back), (Interval{0, 163}));
+}
+
+// A gather by copy engines comes over the GPUs' own links.
+TEST(SimulateContentionTest, CopiesBetweenGpusLeaveTheHostAlone) {
+  StepKit kit;
+  const TaskId out = kit.Kernel(kOffload, {100});
+  const TaskId gather = kit.Kernel(kGather, {100});
+  for (const TaskId copy : {out, gather}) {
+    kit.SetUse(copy, kCopyEngine);
+  }
+  kit.SetBesideHostCopy(out, 500);
+  const RunRecord run = kit.Run(Contending());
+  EXPECT_EQ(run.at(out), (Interval{0, 100}));
+  EXPECT_EQ(run.at(gather), (Interval{0, 100}));
+}
+
 // One gather ends beside a product that started on the other multiprocessors; the next one takes
 // the place of the first at once, instead of behind the product.
 TEST(SimulateContentionTest, CollectiveTakesThePlaceOfTheOneBefore) {

@@ -1,0 +1,101 @@
+#include "exec/calibrate/host_copy_benchmark.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include <ATen/cuda/CUDAEvent.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/ones.h>
+#include <c10/core/InferenceMode.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include "exec/profiler/percentile.h"
+
+namespace dcsim::exec {
+namespace {
+
+constexpr std::int64_t kBytes = std::int64_t{64} << 20;
+
+/// One direction: a stream, where from, where to, and what its copies took.
+struct Direction {
+  c10::cuda::CUDAStream stream;
+  at::Tensor from;
+  at::Tensor to;
+  std::vector<at::cuda::CUDAEvent> events;
+
+  static Direction Between(const at::Tensor& from, const at::Tensor& to) {
+    return {c10::cuda::getStreamFromPool(), from, to, {}};
+  }
+
+  void Copy(int times) {
+    const c10::cuda::CUDAStreamGuard guard(stream);
+    events.clear();
+    for (int i = 0; i <= times; ++i) {
+      events.emplace_back(cudaEventDefault).record(stream);
+      if (i < times) {
+        to.copy_(from, /*non_blocking=*/true);
+      }
+    }
+  }
+  /// Of the copies in the middle, beside which the other direction is busy for certain.
+  double Rate() const {
+    std::vector<std::int64_t> times;
+    for (std::size_t i = events.size() / 5; i < events.size() / 2; ++i) {
+      const double ms = static_cast<double>(events[i].elapsed_time(events[i + 1]));
+      times.push_back(std::llround(ms * 1e6));
+    }
+    return static_cast<double>(kBytes) / static_cast<double>(Median(std::move(times))) * 1e9;
+  }
+};
+
+at::Tensor PinnedBytes() {
+  return at::empty({kBytes}, at::TensorOptions().dtype(at::kByte).pinned_memory(true)).fill_(1);
+}
+
+at::Tensor GpuBytes() {
+  return at::ones({kBytes}, at::TensorOptions().dtype(at::kByte).device(at::kCUDA));
+}
+
+BytesPerSecond Slowest(Rendezvous& rendezvous, const std::string& key, double own) {
+  double slowest = std::numeric_limits<double>::max();
+  for (const std::string& rate : rendezvous.Exchange(key, std::to_string(own))) {
+    slowest = std::min(slowest, std::stod(rate));
+  }
+  return BytesPerSecond(std::llround(slowest));
+}
+
+}  // namespace
+
+HostCopySample BenchmarkHostCopies(Rendezvous& rendezvous) {
+  constexpr int kCopies = 50;
+  const c10::InferenceMode inference;
+  Direction out = Direction::Between(GpuBytes(), PinnedBytes());
+  Direction back = Direction::Between(PinnedBytes(), GpuBytes());
+  c10::cuda::device_synchronize();
+  const auto start = [&rendezvous](const std::string& key) {
+    c10::cuda::device_synchronize();
+    rendezvous.Exchange(key, "");
+  };
+  HostCopySample sample;
+  start("host copies out");
+  out.Copy(kCopies);
+  c10::cuda::device_synchronize();
+  sample.offload = Slowest(rendezvous, "host rate out", out.Rate());
+  start("host copies back");
+  back.Copy(kCopies);
+  c10::cuda::device_synchronize();
+  sample.reload = Slowest(rendezvous, "host rate back", back.Rate());
+  start("host copies both ways");
+  out.Copy(kCopies);
+  back.Copy(kCopies);
+  c10::cuda::device_synchronize();
+  sample.offload_beside_reload = Slowest(rendezvous, "host rate out, both ways", out.Rate());
+  sample.reload_beside_offload = Slowest(rendezvous, "host rate back, both ways", back.Rate());
+  return sample;
+}
+
+}  // namespace dcsim::exec
