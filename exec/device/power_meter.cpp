@@ -1,9 +1,10 @@
 #include "exec/device/power_meter.h"
 
 #include <array>
-#include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <dlfcn.h>
+#include <mutex>
 #include <thread>
 
 #include "exec/device/cuda_call.h"
@@ -67,7 +68,11 @@ class PowerMeter::Sampler {
         thread_([this] { Run(); }) {}
 
   std::optional<PowerReading> End() {
-    ended_ = true;
+    {
+      const std::lock_guard lock(mutex_);
+      ended_ = true;
+    }
+    woken_.notify_one();
     thread_.join();
     const auto energy = nvml_.Millijoules();
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start_;
@@ -81,8 +86,9 @@ class PowerMeter::Sampler {
 
  private:
   void Run() {
-    constexpr auto kInterval = std::chrono::milliseconds(20);
-    for (; !ended_; std::this_thread::sleep_for(kInterval)) {
+    constexpr auto kInterval = std::chrono::milliseconds(100);
+    std::unique_lock lock(mutex_);
+    while (!woken_.wait_for(lock, kInterval, [this] { return ended_; })) {
       if (const unsigned mhz = nvml_.SmClockMhz(); mhz != 0) {
         clocks_ += mhz;
         ++samples_;
@@ -95,7 +101,9 @@ class PowerMeter::Sampler {
   unsigned long long energy_;
   double clocks_ = 0;
   std::int64_t samples_ = 0;
-  std::atomic<bool> ended_ = false;
+  bool ended_ = false;
+  std::mutex mutex_;
+  std::condition_variable woken_;
   std::thread thread_;  // last: it reads the others
 };
 

@@ -12,7 +12,8 @@ struct PowerReading {
 };
 
 /// Reads clock and energy of a GPU through NVML (libnvidia-ml, loaded at run time) on a thread of
-/// its own, every 20 ms. Without NVML there are no readings.
+/// its own, every 100 ms: each read takes the driver's locks, which launches need, too. Without
+/// NVML there are no readings.
 class PowerMeter {
  public:
   /// Throws SystemError when the device does not exist.
