@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include <ATen/cuda/CUDAEvent.h>
 #include <ATen/ops/empty.h>

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <vector>
-
 #include "exec/launch/rendezvous.h"
 #include "model/base/units.h"
 

@@ -80,7 +80,8 @@ class PowerMeter::Sampler {
       return std::nullopt;
     }
     constexpr double kMillijoulesAJoule = 1000;
-    const double joules = static_cast<double>(energy - energy_) / kMillijoulesAJoule;
+    const auto used = energy > energy_ ? energy - energy_ : 0;
+    const double joules = static_cast<double>(used) / kMillijoulesAJoule;
     return PowerReading{clocks_ / static_cast<double>(samples_), joules / seconds.count()};
   }
 

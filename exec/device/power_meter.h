@@ -8,7 +8,7 @@ namespace dcsim::exec {
 /// SM clock and power of one GPU, means over the time between Start and Stop.
 struct PowerReading {
   double sm_clock_mhz = 0;
-  double watts = 0;  // from the driver's energy counter, which advances every 20 to 100 ms
+  double watts = 0;  // from the driver's energy counter, which advances every 20 to 100 ms; 0: none
 };
 
 /// Reads clock and energy of a GPU through NVML (libnvidia-ml, loaded at run time) on a thread of

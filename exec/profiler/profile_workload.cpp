@@ -164,8 +164,8 @@ KernelTimes RecordKernels(Subject& subject,
   return times;
 }
 
-/// Steps that fill a second, one behind another, until the clock has settled. Gives their number.
-int WarmUp(Subject& subject) {
+/// How many steps fill a second, in which the clock settles; at most 100.
+int StepsToSettle(Subject& subject) {
   constexpr auto kTime = std::chrono::seconds(1);
   constexpr int kMost = 100;
   c10::cuda::device_synchronize();
@@ -178,7 +178,7 @@ int WarmUp(Subject& subject) {
   return steps;
 }
 
-/// Time of a step that nothing watches, one behind another: the mean.
+/// Mean time of steps that nothing watches, one behind another.
 std::int64_t TimeSteps(Subject& subject, int warmup_steps, int steps) {
   for (int step = 0; step < warmup_steps; ++step) {
     subject.Run(nullptr);
@@ -265,7 +265,7 @@ Profile ProfileWorkload(const Graph& graph, const ProfileSettings& settings) {
   FootprintRecorder footprints(graph);
   subject.Run(&footprints);
   settings.report("timing steps");
-  const int settling = WarmUp(subject);
+  const int settling = StepsToSettle(subject);
   const std::int64_t step_ns = TimeSteps(subject, settling, settings.steps);
   HostTimer host(graph.ops.size());
   for (int i = 0; i < settings.steps; ++i) {
