@@ -1,5 +1,6 @@
 #include "tools/dc_run/rank_job.h"
 
+#include <algorithm>
 #include <iostream>
 #include <list>
 #include <memory>
@@ -29,6 +30,8 @@ struct Job {
   const std::vector<ExecutionCase>& cases;
   const ExecutionSettings& settings;
   const Done& done;
+  std::size_t first = 0;  // of the cases, and behind the last
+  std::size_t end = 0;
 };
 
 exec::MeasureSettings RankSettings(const Job& job, int rank, const ExecutionCase& execution) {
@@ -80,7 +83,7 @@ int RunGpuRank(const Job& job,
     silent.emplace_back(*communicator);
     views.push_back(job.settings.communicate ? communicator.get() : &silent.back());
   }
-  for (std::size_t i = 0; i < job.cases.size(); ++i) {
+  for (std::size_t i = job.first; i < job.end; ++i) {
     const ExecutionCase& execution = job.cases[i];
     const RankMeasurement own = MeasureCase(i, [&] {
       return exec::MeasureRank(
@@ -174,7 +177,7 @@ bool ExecuteCases(const Graph& graph,
                   const std::vector<ExecutionCase>& cases,
                   const ExecutionSettings& settings,
                   const std::function<void(std::size_t, const ExecutionResult&)>& done) {
-  const Job job{graph, cases, settings, done};
+  Job job{graph, cases, settings, done, 0, cases.size()};
   if (settings.on_cpu) {
     for (std::size_t i = 0; i < cases.size(); ++i) {
       ExecuteOnThreads(job, i);
@@ -187,8 +190,14 @@ bool ExecuteCases(const Graph& graph,
   if (const auto identity = exec::FindLauncherIdentity()) {
     return RunLaunchedRank(job, *identity);
   }
+  // Recorded kernels leave the launches of a process slower behind them, which steps that wait for
+  // the host would show: traced cases have processes of their own.
+  const std::size_t at_once = settings.measure.trace ? 1 : cases.size();
   try {
-    exec::RunRankProcesses(settings.gpus, main);
+    for (; job.first < cases.size(); job.first = job.end) {
+      job.end = std::min(job.first + at_once, cases.size());
+      exec::RunRankProcesses(settings.gpus, main);
+    }
   } catch (const exec::RankOutOfMemory& error) {
     ReportOutOfMemory(job, error);
     return false;

@@ -35,10 +35,10 @@ struct ExecutionResult {
   std::optional<Timeline> timeline;
 };
 
-/// Executes cases one after the other on the same ranks and hands each result, as soon as it is
-/// there, to `done` (on rank 0's process). Ranks are this program's own processes or threads, or
-/// those of a launcher that started it. Returns false when a case ran out of memory; later cases
-/// are then not executed.
+/// Executes cases one after the other and hands each result, as soon as it is there, to `done` (on
+/// rank 0's process). Ranks are this program's own processes (the same for all cases, or new ones
+/// for each where kernels are recorded) or threads, or those of a launcher that started it. Returns
+/// false when a case ran out of memory; later cases are then not executed.
 ///
 /// Throws SystemError for missing GPUs and failing ranks.
 bool ExecuteCases(const Graph& graph,
