@@ -56,6 +56,7 @@ struct GpuSpec {
   double bandwidth_efficiency = 0;  // share of the bandwidth that streaming kernels reach
   Duration shortest_kernel;         // no kernel takes less
   std::vector<Bytes> workspaces;    // that libraries allocate once (cuBLAS)
+  Bytes bias_workspace;             // … with the first product that adds a bias (cuBLASLt)
   DeviceGaps gaps;
   Contention contention;
   std::optional<PartErrors> errors;

@@ -62,6 +62,7 @@ void ReadWorkspaces(ObjectReader& object, GpuSpec& gpu) {
       gpu.workspaces.push_back(*bytes);
     }
   }
+  object.Optional("bias_workspace", ReadBytes, gpu.bias_workspace);
 }
 
 void ReadGaps(ObjectReader& object, GpuSpec& gpu) {

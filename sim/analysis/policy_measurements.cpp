@@ -1,6 +1,7 @@
 #include "sim/analysis/policy_measurements.h"
 
 #include "model/cost/collective_cost.h"
+#include "model/cost/library_workspaces.h"
 #include "model/cost/work_cost.h"
 #include "model/graph/step_facts.h"
 
@@ -56,7 +57,7 @@ PolicyInputs MeasureForPolicy(const PredictionInputs& inputs, int ranks) {
   }
   measured.device_memory = inputs.cluster.gpu.memory;
   measured.outside_allocator = inputs.cluster.gpu.outside_allocator;
-  measured.workspaces = inputs.cluster.gpu.workspaces;
+  measured.workspaces = LibraryWorkspaces(inputs.cluster.gpu, inputs.graph);
   return measured;
 }
 

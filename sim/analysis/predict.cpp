@@ -4,6 +4,7 @@
 
 #include "model/base/error.h"
 #include "model/base/text.h"
+#include "model/cost/library_workspaces.h"
 #include "model/cost/op_flops.h"
 #include "model/ir/plan_reader.h"
 #include "model/ir/task_label.h"
@@ -80,7 +81,8 @@ Bytes CapacityOf(const GpuSpec& gpu, Bytes outside_allocator) {
 }  // namespace
 
 Schedule LowerFor(const Plan& plan, const PredictionInputs& inputs) {
-  return Lower(plan, inputs.graph, inputs.profile, Workspaces{inputs.cluster.gpu.workspaces});
+  return Lower(plan, inputs.graph, inputs.profile,
+               Workspaces{LibraryWorkspaces(inputs.cluster.gpu, inputs.graph)});
 }
 
 Bytes OutsideAllocator(const ScheduleOptions& options, const Cluster& cluster, int ranks) {

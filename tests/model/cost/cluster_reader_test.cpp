@@ -49,6 +49,13 @@ TEST(ClusterReaderTest, HostCostsAreRead) {
   EXPECT_EQ(host.launch_queue, 0);
 }
 
+TEST(ClusterReaderTest, WorkspaceOfProductsWithABiasIsOptional) {
+  Json document = ClusterDocument();
+  EXPECT_EQ(ReadCluster(document, PointerLocator("c")).gpu.bias_workspace, Bytes(0));
+  document["gpu"]["bias_workspace"] = "1 MiB";
+  EXPECT_EQ(ReadCluster(document, PointerLocator("c")).gpu.bias_workspace, Bytes::MiB(1));
+}
+
 TEST(ClusterReaderTest, LaunchQueueIsOptional) {
   Json document = ClusterDocument();
   document["host"]["launch_queue"] = 1022;

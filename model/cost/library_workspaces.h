@@ -1,0 +1,15 @@
+#pragma once
+
+#include <vector>
+
+#include "model/cost/cluster.h"
+#include "model/ir/graph.h"
+
+namespace dcsim {
+
+/// Blocks that libraries allocate once in a process that trains the graph, and keep: the GPU's
+/// `workspaces` (cuBLAS), and its `bias_workspace` where a product adds a bias, which PyTorch 2.11
+/// hands to cuBLASLt with a workspace of its own (aten/src/ATen/cuda/CublasHandlePool.cpp).
+std::vector<Bytes> LibraryWorkspaces(const GpuSpec& gpu, const Graph& graph);
+
+}  // namespace dcsim
