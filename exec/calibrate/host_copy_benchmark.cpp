@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include "exec/calibrate/joint_spans.h"
 #include "exec/profiler/percentile.h"
 
 namespace dcsim::exec {
@@ -43,13 +43,13 @@ struct Direction {
     }
   }
   /// Of the copies in the middle, beside which the other direction is busy for certain.
-  double Rate() const {
+  std::int64_t MedianNs() const {
     std::vector<std::int64_t> times;
     for (std::size_t i = events.size() / 5; i < events.size() / 2; ++i) {
       const double ms = static_cast<double>(events[i].elapsed_time(events[i + 1]));
       times.push_back(std::llround(ms * 1e6));
     }
-    return static_cast<double>(kBytes) / static_cast<double>(Median(std::move(times))) * 1e9;
+    return Median(std::move(times));
   }
 };
 
@@ -61,12 +61,14 @@ at::Tensor GpuBytes() {
   return at::ones({kBytes}, at::TensorOptions().dtype(at::kByte).device(at::kCUDA));
 }
 
-BytesPerSecond Slowest(Rendezvous& rendezvous, const std::string& key, double own) {
-  double slowest = std::numeric_limits<double>::max();
-  for (const std::string& rate : rendezvous.Exchange(key, std::to_string(own))) {
-    slowest = std::min(slowest, std::stod(rate));
+/// Of the slowest rank.
+BytesPerSecond SlowestRate(Rendezvous& rendezvous, const std::string& key, const Direction& own) {
+  std::int64_t longest = 1;
+  for (const auto& rank : ExchangeNumbers(rendezvous, key, {own.MedianNs()})) {
+    longest = std::max(longest, rank.front());
   }
-  return BytesPerSecond(std::llround(slowest));
+  return BytesPerSecond(
+      std::llround(static_cast<double>(kBytes) / static_cast<double>(longest) * 1e9));
 }
 
 }  // namespace
@@ -85,17 +87,17 @@ HostCopySample BenchmarkHostCopies(Rendezvous& rendezvous) {
   start("host copies out");
   out.Copy(kCopies);
   c10::cuda::device_synchronize();
-  sample.offload = Slowest(rendezvous, "host rate out", out.Rate());
+  sample.offload = SlowestRate(rendezvous, "host rate out", out);
   start("host copies back");
   back.Copy(kCopies);
   c10::cuda::device_synchronize();
-  sample.reload = Slowest(rendezvous, "host rate back", back.Rate());
+  sample.reload = SlowestRate(rendezvous, "host rate back", back);
   start("host copies both ways");
   out.Copy(kCopies);
   back.Copy(kCopies);
   c10::cuda::device_synchronize();
-  sample.offload_beside_reload = Slowest(rendezvous, "host rate out, both ways", out.Rate());
-  sample.reload_beside_offload = Slowest(rendezvous, "host rate back, both ways", back.Rate());
+  sample.offload_beside_reload = SlowestRate(rendezvous, "host rate out, both ways", out);
+  sample.reload_beside_offload = SlowestRate(rendezvous, "host rate back, both ways", back);
   return sample;
 }
 

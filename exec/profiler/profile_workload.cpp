@@ -96,6 +96,7 @@ struct KernelTimes {
   std::vector<std::vector<KernelRecord>> kernels;                 // of the last step, by op
   std::vector<std::vector<std::vector<std::int64_t>>> by_kernel;  // op, position, step
   std::vector<std::int64_t> gaps;  // between neighbours on the stream, ns
+  double sm_clock_mhz = 0;         // meanwhile; 0 where it was not read
 };
 
 /// Adds one step's records, labelled with their ops.
@@ -128,8 +129,7 @@ void AddStep(const std::vector<KernelRecord>& records, KernelTimes& times) {
 KernelTimes RecordKernels(Subject& subject,
                           std::size_t ops,
                           int warmup_steps,
-                          const ProfileSettings& settings,
-                          double& sm_clock_mhz) {
+                          const ProfileSettings& settings) {
   KernelTimes times;
   times.by_op.resize(ops);
   times.kernels.resize(ops);
@@ -148,7 +148,7 @@ KernelTimes RecordKernels(Subject& subject,
   }
   c10::cuda::device_synchronize();
   if (const auto reading = meter.Stop()) {
-    sm_clock_mhz = reading->sm_clock_mhz;
+    times.sm_clock_mhz = reading->sm_clock_mhz;
   }
   std::vector<std::vector<KernelRecord>> by_step(static_cast<std::size_t>(steps));
   for (KernelRecord& record : recorder.Take()) {
@@ -271,9 +271,8 @@ Profile ProfileWorkload(const Graph& graph, const ProfileSettings& settings) {
   for (int i = 0; i < settings.steps; ++i) {
     subject.Run(&host);
   }
+  const KernelTimes times = RecordKernels(subject, graph.ops.size(), settling, settings);
   Profile profile;
-  const KernelTimes times =
-      RecordKernels(subject, graph.ops.size(), settling, settings, profile.sm_clock_mhz);
   profile.graph_hash = graph.hash;
   profile.steps = settings.steps;
   FillOps(profile, graph, times, host, footprints);
@@ -283,6 +282,7 @@ Profile ProfileWorkload(const Graph& graph, const ProfileSettings& settings) {
   }
   profile.kernel_gap = KernelGap(times, step_ns, host_calls);
   profile.step_time = Duration::FromNs(step_ns);
+  profile.sm_clock_mhz = times.sm_clock_mhz;
   return profile;
 }
 

@@ -98,7 +98,9 @@ class StepKit {
   void SetBesideCollective(TaskId task, std::int32_t permille) {
     costs_[task.index()].beside_collective = permille;
   }
-  void SetBesideHostCopy(TaskId task, std::int32_t permille) {
+  /// A copy from or to the host, and its speed beside another one.
+  void SetHostCopy(TaskId task, std::int32_t permille) {
+    costs_[task.index()].use = DeviceUse::kCopyEngine;
     costs_[task.index()].beside_host_copy = permille;
   }
   RunRecord Run(const SimulationOptions& options = OneStep()) {

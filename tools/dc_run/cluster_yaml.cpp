@@ -69,18 +69,15 @@ std::string HostText(const CalibrationResult& result, int gpus) {
          "\n  source: measured, medians\n";
 }
 
-/// "0.72".
-std::string Share(BytesPerSecond part, BytesPerSecond whole) {
-  std::array<char, 16> text{};
-  const double share = static_cast<double>(part.count()) / static_cast<double>(whole.count());
-  std::snprintf(text.data(), text.size(), "%.2f", std::min(share, 1.0));
-  return text.data();
+double ShareOf(BytesPerSecond part, BytesPerSecond whole) {
+  return std::min(1.0, static_cast<double>(part.count()) / static_cast<double>(whole.count()));
 }
 
 /// What copies reach while the other direction copies, too.
 std::string BothWaysText(const exec::HostCopySample& copies) {
-  return "host_both_ways: {offload: " + Share(copies.offload_beside_reload, copies.offload) +
-         ", reload: " + Share(copies.reload_beside_offload, copies.reload) +
+  return "host_both_ways: {offload: " +
+         PrintShare(ShareOf(copies.offload_beside_reload, copies.offload)) +
+         ", reload: " + PrintShare(ShareOf(copies.reload_beside_offload, copies.reload)) +
          "}  # share of a copy's rate that is left while others go the other way\n";
 }
 
@@ -164,6 +161,12 @@ std::string CollectivesText(const std::vector<exec::CollectiveSample>& samples, 
 
 std::string PrintNs(Duration time) {
   return std::to_string(time.ns()) + " ns";
+}
+
+std::string PrintShare(double share) {
+  std::array<char, 16> text{};
+  std::snprintf(text.data(), text.size(), "%.2f", share);
+  return text.data();
 }
 
 std::string PrintClusterYaml(const CalibrationResult& result,

@@ -1,25 +1,16 @@
 #include "tools/dc_run/contention_yaml.h"
 
-#include <array>
-#include <cstdio>
-
 #include "exec/calibrate/contention_fit.h"
 
 namespace dcsim {
 namespace {
-
-std::string Share(double share) {
-  std::array<char, 16> text{};
-  std::snprintf(text.data(), text.size(), "%.2f", share);
-  return text.data();
-}
 
 std::string RowText(const Contention::Row& row) {
   std::string text;
   for (std::size_t beside = 0; beside < kDeviceUses; ++beside) {
     if (row[beside] != Contention::kAlone) {
       text += (text.empty() ? "" : ", ") + std::string(DeviceUseNames()[beside]) + ": " +
-              Share(static_cast<double>(row[beside]) / Contention::kAlone);
+              PrintShare(static_cast<double>(row[beside]) / Contention::kAlone);
     }
   }
   return text;
@@ -43,10 +34,10 @@ std::string SampleText(const exec::ContentionSample& sample) {
   return "  - {compute: " + sample.compute +
          ", use: " + std::string(DeviceUseNames()[static_cast<std::size_t>(sample.use)]) +
          ", tiles: " + std::to_string(sample.tiles) + ", alone: " + PrintNs(sample.compute_alone) +
-         ", speed: " + Share(sample.compute_speed) + ", beside: " + sample.beside +
+         ", speed: " + PrintShare(sample.compute_speed) + ", beside: " + sample.beside +
          ", beside_alone: " + PrintNs(sample.beside_alone) +
          ", beside_time: " + PrintNs(sample.beside_time) +
-         ", spread: " + Share(sample.beside_spread) +
+         ", spread: " + PrintShare(sample.beside_spread) +
          ", start_delay: " + PrintNs(sample.start_delay) + ", skew: " + PrintNs(sample.skew) +
          "}\n";
 }
@@ -63,8 +54,8 @@ std::string PrintContentionYaml(const CalibrationResult& result,
                      result.machine.value("gpu", "") + ", " + result.versions.dump() + " " +
                      result.date + ": " + std::to_string(result.contention.size()) +
                      " pairs of kernels; mean error of the speeds of compute " +
-                     Share(fit.compute_error) + ", of the times of what ran beside " +
-                     Share(fit.beside_error) + "\nsamples:   # eight repeats\n";
+                     PrintShare(fit.compute_error) + ", of the times of what ran beside " +
+                     PrintShare(fit.beside_error) + "\nsamples:   # eight repeats\n";
   for (const exec::ContentionSample& sample : result.contention) {
     text += SampleText(sample);
   }

@@ -164,11 +164,8 @@ TEST(SimulateContentionTest, CopiesFromAndToTheHostShareItsMemory) {
   StepKit kit;
   const TaskId out = kit.Kernel(kOffload, {100});
   const TaskId back = kit.Kernel(kReload, {100});
-  for (const TaskId copy : {out, back}) {
-    kit.SetUse(copy, kCopyEngine);
-  }
-  kit.SetBesideHostCopy(out, 800);
-  kit.SetBesideHostCopy(back, 500);
+  kit.SetHostCopy(out, 800);
+  kit.SetHostCopy(back, 500);
   const RunRecord run = kit.Run(Contending());
   EXPECT_EQ(run.at(out), (Interval{0, 125}));
   EXPECT_EQ(run.at(back), (Interval{0, 163}));
@@ -179,10 +176,8 @@ TEST(SimulateContentionTest, CopiesBetweenGpusLeaveTheHostAlone) {
   StepKit kit;
   const TaskId out = kit.Kernel(kOffload, {100});
   const TaskId gather = kit.Kernel(kGather, {100});
-  for (const TaskId copy : {out, gather}) {
-    kit.SetUse(copy, kCopyEngine);
-  }
-  kit.SetBesideHostCopy(out, 500);
+  kit.SetUse(gather, kCopyEngine);
+  kit.SetHostCopy(out, 500);
   const RunRecord run = kit.Run(Contending());
   EXPECT_EQ(run.at(out), (Interval{0, 100}));
   EXPECT_EQ(run.at(gather), (Interval{0, 100}));
