@@ -13,6 +13,7 @@ using enum StreamRole;
 
 std::vector<std::int64_t> EndsOf(const std::vector<SimTime>& times) {
   std::vector<std::int64_t> ends;
+  ends.reserve(times.size());
   for (const SimTime time : times) {
     ends.push_back(time.ns());
   }
