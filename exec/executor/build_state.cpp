@@ -116,7 +116,7 @@ void AllocatePersistent(ExecutorState& state) {
     const Buffer& buffer = state.schedule().buffer(id);
     if (buffer.buffer_class == BufferClass::kGatheredParameter) {
       const ParamId param(buffer.subject);
-      const DType dtype = state.graph().dtype(param);
+      const DType dtype = state.graph().gather_dtype(param);
       state.gathered[param.index()] =
           Uninitialised(state, dtype, buffer.bytes.count() / ElementBytes(dtype));
     }

@@ -24,7 +24,9 @@ void DropStorage(ExecutorState& state, StorageId storage);
 /// point (execute_gather.cpp).
 void RecordStreams(const ExecutorState& state, const Buffer& buffer, const at::Tensor& tensor);
 
-/// kAllGather, and the end of a gathered parameter (execute_gather.cpp).
+/// kAllGather, the casts of shards before it, and the end of a gathered parameter
+/// (execute_gather.cpp).
+void ExecuteCastShard(ExecutorState& state, TaskId id);
 void ExecuteGather(ExecutorState& state, TaskId id);
 void DropGathered(ExecutorState& state, const Buffer& buffer);
 

@@ -9,18 +9,28 @@ namespace dcsim::exec {
 
 namespace {
 
-/// This rank's shard: of the flat weights, or brought from the host for this gather.
-at::Tensor ShardOf(const ExecutorState& state, TaskId id, ParamId param) {
-  if (!state.offloads_params()) {
-    const ParamPlace& place = state.layout.place(param);
-    return state.flat[place.group].weights.narrow(0, place.weights, place.shard);
-  }
+/// The tensor of a parameter that the task uses in a buffer of that class, or null.
+at::Tensor* FindShard(ExecutorState& state, TaskId id, ParamId param, BufferClass buffer_class) {
   const auto uses = state.schedule().uses(id);
   const auto shard = std::find_if(uses.begin(), uses.end(), [&](const BufferUse& use) {
     const Buffer& buffer = state.schedule().buffer(use.buffer);
-    return buffer.buffer_class == BufferClass::kParameter && buffer.subject == param.index();
+    return buffer.buffer_class == buffer_class && buffer.subject == param.index();
   });
-  return state.buffers[shard->buffer.index()];
+  return shard == uses.end() ? nullptr : &state.buffers[shard->buffer.index()];
+}
+
+/// This rank's shard as the optimizer left it: brought from the host, or of the flat weights.
+at::Tensor StoredShard(ExecutorState& state, TaskId id, ParamId param) {
+  if (state.offloads_params()) {
+    return *FindShard(state, id, param, BufferClass::kParameter);
+  }
+  const ParamPlace& place = state.layout.place(param);
+  return state.flat[place.group].weights.narrow(0, place.weights, place.shard);
+}
+
+at::Tensor ShardOf(ExecutorState& state, TaskId id, ParamId param) {
+  const at::Tensor* cast = FindShard(state, id, param, BufferClass::kTemporary);
+  return cast != nullptr ? *cast : StoredShard(state, id, param);
 }
 
 void GatherByNccl(ExecutorState& state, TaskId id, const Collective& collective) {
@@ -43,6 +53,13 @@ void GatherByCopies(ExecutorState& state, const Collective& collective) {
 }
 
 }  // namespace
+
+void ExecuteCastShard(ExecutorState& state, TaskId id) {
+  const ParamId param(state.work(id).subject);
+  at::Tensor* cast = FindShard(state, id, param, BufferClass::kTemporary);
+  *cast =
+      StoredShard(state, id, param).to(ExecutorState::ToScalar(state.graph().gather_dtype(param)));
+}
 
 void ExecuteGather(ExecutorState& state, TaskId id) {
   const Collective& collective = state.collective(state.work(id).subject);

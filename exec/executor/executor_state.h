@@ -10,6 +10,7 @@
 #include "exec/executor/param_layout.h"
 #include "exec/executor/step_executor.h"
 #include "exec/interpreter/op_program.h"
+#include "model/graph/fused_casts.h"
 #include "model/graph/step_facts.h"
 
 namespace dcsim::exec {
@@ -30,6 +31,7 @@ struct StepExecutor::State {
   explicit State(const RankSetup& rank_setup);
 
   RankSetup setup;
+  PlannedGraph planned;
   Streams streams;
   OpProgram program;
   StepFacts facts;
@@ -63,7 +65,7 @@ struct StepExecutor::State {
 
   static constexpr std::size_t kNoEvent = SIZE_MAX;
 
-  const Graph& graph() const { return setup.graph; }
+  const Graph& graph() const { return planned.get(); }
   const Schedule& schedule() const { return setup.schedule; }
   int rank() const { return setup.communicators.front()->rank(); }
   int ranks() const { return setup.communicators.front()->size(); }

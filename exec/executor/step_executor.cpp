@@ -16,6 +16,8 @@ void ExecuteOnStream(ExecutorState& state, TaskId id) {
       return ExecuteOp(state, id);
     case TaskKind::kAllGather:
       return ExecuteGather(state, id);
+    case TaskKind::kCastShard:
+      return ExecuteCastShard(state, id);
     case TaskKind::kAccumulate:
       return ExecuteAccumulate(state, id);
     case TaskKind::kMakeContiguous:
@@ -131,10 +133,11 @@ void ExecuteTask(ExecutorState& state, TaskId id) {
 
 StepExecutor::State::State(const RankSetup& rank_setup)
     : setup(rank_setup),
+      planned(setup.graph, setup.schedule.options()),
       streams(setup.device),
-      program(setup.graph, setup.device),
-      facts(AnalyseStep(setup.graph)),
-      layout(setup.graph, setup.schedule.options(), setup.schedule.ranks()) {}
+      program(graph(), setup.device),
+      facts(AnalyseStep(graph())),
+      layout(graph(), setup.schedule.options(), setup.schedule.ranks()) {}
 
 c10::ScalarType StepExecutor::State::ToScalar(DType dtype) {
   return ToScalarType(dtype);

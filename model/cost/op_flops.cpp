@@ -116,12 +116,26 @@ Bytes CountBytes(const Graph& graph, OpId id) {
   return bytes;
 }
 
-std::int64_t CountModelFlops(const Graph& graph) {
-  std::int64_t flops = 0;
+std::map<DType, std::int64_t> ModelFlopsByDType(const Graph& graph) {
+  std::map<DType, std::int64_t> flops;
   for (std::size_t i = 0; i < graph.ops.size(); ++i) {
-    flops += graph.ops[i].recompute ? 0 : CountFlops(graph, OpId(i));
+    const std::int64_t own = graph.ops[i].recompute ? 0 : CountFlops(graph, OpId(i));
+    const auto& outputs = graph.ops[i].outputs;
+    const auto result = std::find_if(outputs.begin(), outputs.end(),
+                                     [](ValueId output) { return !output.is_none(); });
+    if (own != 0 && result != outputs.end()) {
+      flops[graph.value(*result).dtype] += own;
+    }
   }
   return flops;
+}
+
+std::int64_t CountModelFlops(const Graph& graph) {
+  std::int64_t sum = 0;
+  for (const auto& [dtype, flops] : ModelFlopsByDType(graph)) {
+    sum += flops;
+  }
+  return sum;
 }
 
 }  // namespace dcsim

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 
 #include "model/ir/graph.h"
 
@@ -28,7 +29,11 @@ std::int64_t CountFlops(const Graph& graph, OpId id);
 /// embedding's table only in the rows looked up.
 Bytes CountBytes(const Graph& graph, OpId id);
 
-/// CountFlops over the ops that are no recomputation: what model FLOPs utilisation counts.
+/// CountFlops over the ops that are no recomputation, by the dtype of their results: what model
+/// FLOPs utilisation counts. Under autocast that is not the parameters' dtype.
+std::map<DType, std::int64_t> ModelFlopsByDType(const Graph& graph);
+
+/// The sum over all dtypes.
 std::int64_t CountModelFlops(const Graph& graph);
 
 }  // namespace dcsim

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -40,6 +41,8 @@ struct Param {
   ValueId value;
   bool requires_grad = true;
   std::vector<std::string> tied;
+  std::optional<DType> gather_dtype =
+      {};  // of its gathered form, where it is not its own (FuseCasts)
 };
 
 /// A resident tensor that is no parameter: a module's buffer or a lifted constant.
@@ -169,6 +172,7 @@ struct Graph {
   /// Elements of a parameter, whole.
   std::int64_t numel(ParamId id) const { return value(param(id).value).numel(); }
   DType dtype(ParamId id) const { return value(param(id).value).dtype; }
+  DType gather_dtype(ParamId id) const { return param(id).gather_dtype.value_or(dtype(id)); }
   /// Elements of all parameters.
   std::int64_t parameter_count() const;
 };

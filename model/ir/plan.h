@@ -81,6 +81,7 @@ struct ScheduleOptions {
   GradientReduction gradient_reduction = GradientReduction::kEachBackward;
   int communicators = 1;                 // 1: gathers and reductions queue in one; 2: one each
   Engine gather_engine = Engine::kNccl;  // of ZeRO-3's gathers
+  bool fuse_casts = false;  // ZeRO-3: parameters are gathered in the dtype that they are cast to
   DeviceSynchronization synchronize;
   ReleaseMode release = ReleaseMode::kEventOrdered;
   std::optional<double> gradient_clipping;  // largest norm of the whole gradient

@@ -86,6 +86,7 @@ void ReadScheduleOptions(ObjectReader& object, ScheduleOptions& options) {
   object.OptionalChoice("gradient_reduction", kReductionNames, options.gradient_reduction);
   ReadRange(object, "communicators", 1, 2, options.communicators);
   object.OptionalChoice("gather_engine", kEngineNames, options.gather_engine);
+  object.Optional("fuse_casts", ReadBool, options.fuse_casts);
   object.Optional("sync_before_allgather", ReadBool, options.synchronize.before_allgather);
   object.Optional("sync_after_allgather", ReadBool, options.synchronize.after_allgather);
   object.Optional("sync_before_reduce", ReadBool, options.synchronize.before_reduce);
@@ -111,6 +112,7 @@ void PrintScheduleOptions(const ScheduleOptions& options, Json& document) {
   document["gradient_reduction"] = NameOf(kReductionNames, options.gradient_reduction);
   document["communicators"] = options.communicators;
   document["gather_engine"] = NameOf(kEngineNames, options.gather_engine);
+  document["fuse_casts"] = options.fuse_casts;
   document["sync_before_allgather"] = options.synchronize.before_allgather;
   document["sync_after_allgather"] = options.synchronize.after_allgather;
   document["sync_before_reduce"] = options.synchronize.before_reduce;

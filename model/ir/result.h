@@ -91,7 +91,7 @@ struct Result {
   std::optional<Duration> bound;                // half-width of the prediction's interval
   std::optional<MeasurementNotes> measurement;  // of measured results
   double tokens_per_second = 0;                 // over all ranks
-  double model_flops_utilisation = 0;           // of the dense peak of the parameters' dtype
+  double model_flops_utilisation = 0;           // of the dense peaks of the products' dtypes
 };
 
 /// The canonical JSON of a result, integers in ns and bytes.

@@ -11,7 +11,7 @@
 namespace dcsim {
 namespace {
 
-constexpr std::array<std::string_view, 28> kTaskKindNames = {"compute",
+constexpr std::array<std::string_view, 29> kTaskKindNames = {"compute",
                                                              "all-gather",
                                                              "wait",
                                                              "release",
@@ -38,7 +38,8 @@ constexpr std::array<std::string_view, 28> kTaskKindNames = {"compute",
                                                              "flatten",
                                                              "unflatten",
                                                              "offload",
-                                                             "reload"};
+                                                             "reload",
+                                                             "cast-shard"};
 
 constexpr std::array<std::string_view, kStreamCount> kStreamNames = {
     "compute", "gather", "reduce", "copy", "offload", "reload"};

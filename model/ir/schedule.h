@@ -45,6 +45,7 @@ enum class TaskKind : std::uint8_t {
   kUnflatten,        // eager buckets: reduced values back into the gradients
   kOffload,          // a state, shard or activation to pinned host memory
   kReload,           // and back
+  kCastShard,        // this rank's shard to the dtype of its gather (fuse_casts)
 };
 
 std::span<const std::string_view> TaskKindNames();

@@ -47,6 +47,7 @@ std::string SubjectLabel(const Schedule& schedule, const Graph& graph, TaskId id
     case TaskKind::kAccumulate:
     case TaskKind::kMakeContiguous:
     case TaskKind::kReduceGradCopy:
+    case TaskKind::kCastShard:
       return graph.param(ParamId(work.subject)).name;
     case TaskKind::kPreDivide:
     case TaskKind::kFlatten:

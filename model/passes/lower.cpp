@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "model/base/error.h"
+#include "model/graph/fused_casts.h"
 #include "model/passes/check_events.h"
 #include "model/passes/graph_moments.h"
 #include "model/passes/lower_state.h"
@@ -355,11 +356,13 @@ Capacities GrownCapacities(const Plan& plan, const Graph& graph) {
 }  // namespace
 
 Schedule Lower(const Plan& plan,
-               const Graph& graph,
+               const Graph& recorded,
                const Profile* profile,
                const Workspaces& workspaces) {
-  const auto faults = FindPlanFaults(plan, graph);
+  const auto faults = FindPlanFaults(plan, recorded);
   DCSIM_CHECK(faults.empty()) << faults.front();
+  const PlannedGraph planned(recorded, plan.options);
+  const Graph& graph = planned.get();
   const bool keeps = KeepsBuckets(plan, graph);
   LowerState state(plan, graph, profile, keeps ? GrownCapacities(plan, graph) : Capacities());
   AddSteps(state, workspaces);

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "model/graph/fused_casts.h"
 #include "model/passes/lower_state.h"
 
 namespace dcsim {
@@ -129,6 +130,9 @@ void FreeStorage(LowerState& state, StorageId storage, TaskDraft& draft) {
 }
 
 void AddOp(LowerState& state, OpId id, const std::vector<StorageId>& dying) {
+  if (IsFusedCast(state.graph, state.facts, id)) {
+    return;  // nothing is left to do, and nothing ends here
+  }
   const bool view = state.facts.is_view[id.index()];
   TaskDraft draft = state.Draft(TaskKind::kCompute);
   draft.work.kind = Work::Kind::kOp;

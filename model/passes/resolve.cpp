@@ -5,6 +5,7 @@
 
 #include "model/base/error.h"
 #include "model/base/text.h"
+#include "model/graph/fused_casts.h"
 #include "model/graph/step_facts.h"
 #include "model/passes/check_activations.h"
 #include "model/passes/check_events.h"
@@ -196,11 +197,12 @@ Plan ResolvePolicy(const PlanSpec& spec,
                    const Graph& graph,
                    int ranks,
                    const PolicyInputs& inputs) {
-  if (spec.policy == kEagerPolicy) {
-    return ResolveEager(spec, graph, ranks);
+  if (IsDeepCompile(spec.policy)) {
+    return ResolveDeepCompile(spec, graph, ranks, inputs);
   }
-  return IsDeepCompile(spec.policy) ? ResolveDeepCompile(spec, graph, ranks, inputs)
-                                    : ResolvePlain(spec, graph, ranks);
+  const PlannedGraph planned(graph, spec.options);
+  return spec.policy == kEagerPolicy ? ResolveEager(spec, planned.get(), ranks)
+                                     : ResolvePlain(spec, planned.get(), ranks);
 }
 
 /// Those passes; the others are the policy's own.
@@ -230,13 +232,15 @@ std::span<const std::string_view> PolicyNames() {
   return kPolicyNames;
 }
 
-Plan Resolve(const PlanSpec& spec, const Graph& graph, int ranks, const PolicyInputs& inputs) {
+Plan Resolve(const PlanSpec& spec, const Graph& recorded, int ranks, const PolicyInputs& inputs) {
   if (std::find(kPolicyNames.begin(), kPolicyNames.end(), spec.policy) == kPolicyNames.end()) {
     throw Error("plan: policy: expected " + JoinAlternatives(kPolicyNames) + ", found '" +
                 spec.policy + "'" + DidYouMean(spec.policy, kPolicyNames));
   }
   RejectContradictions(spec);
-  Plan plan = ResolvePolicy(spec, graph, ranks, inputs);
+  Plan plan = ResolvePolicy(spec, recorded, ranks, inputs);
+  const PlannedGraph planned(recorded, plan.options);
+  const Graph& graph = planned.get();
   for (const std::string& pass : PassesOf(spec)) {
     RunPass(pass, spec, graph, inputs, plan);
   }
@@ -260,6 +264,11 @@ std::vector<std::string> FindOptionFaults(const ScheduleOptions& options) {
     return {
         "gather_engine: copy_engine is for stage 3, whose parameters lie in other ranks' memory"};
   }
+  if (options.fuse_casts && (options.stage != 3 || options.gather_engine != Engine::kNccl)) {
+    return {
+        "fuse_casts is for stage 3 and gather_engine nccl: each rank casts its shard before the "
+        "gather, where other stages gather nothing and copy engines read the shards themselves"};
+  }
   if (options.offload_parameters &&
       (options.stage != 3 || options.gather_engine != Engine::kNccl)) {
     return {
@@ -281,8 +290,10 @@ std::vector<std::string> FindOptionFaults(const ScheduleOptions& options) {
   return {};
 }
 
-std::vector<std::string> FindPlanFaults(const Plan& plan, const Graph& graph) {
+std::vector<std::string> FindPlanFaults(const Plan& plan, const Graph& recorded) {
   std::vector<std::string> faults = FindOptionFaults(plan.options);
+  const PlannedGraph planned(recorded, plan.options);
+  const Graph& graph = planned.get();
   if (plan.graphs.size() != graph.graphs.size()) {
     faults.push_back("the plan is for " + std::to_string(plan.graphs.size()) +
                      " graphs, the workload has " + std::to_string(graph.graphs.size()));

@@ -21,7 +21,7 @@ constexpr std::int64_t GatheredElements(std::int64_t numel, int ranks) {
 
 /// Bytes of a gathered parameter with its padding.
 inline Bytes GatheredBytes(const Graph& graph, ParamId id, int ranks) {
-  return Bytes(GatheredElements(graph.numel(id), ranks) * ElementBytes(graph.dtype(id)));
+  return Bytes(GatheredElements(graph.numel(id), ranks) * ElementBytes(graph.gather_dtype(id)));
 }
 
 /// The parameters of one dtype, which ZeRO keeps in one flat tensor a kind (weights, gradients,

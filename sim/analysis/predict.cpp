@@ -47,15 +47,15 @@ void AddRates(Result& result, const Plan& plan, const PredictionInputs& inputs) 
   const double micro_steps = plan.options.gradient_accumulation_steps;
   const double tokens = static_cast<double>(inputs.graph.tokens) * micro_steps * plan.ranks;
   result.tokens_per_second = tokens / seconds;
-  DType dtype = DType::kBFloat16;
-  if (!inputs.graph.params.empty()) {
-    dtype = inputs.graph.dtype(ParamId(0));
+  double utilisation = 0;
+  for (const auto& [dtype, flops] : ModelFlopsByDType(inputs.graph)) {
+    const double peak = inputs.cluster.gpu.MatmulFlops(dtype);
+    if (peak <= 0) {
+      return;
+    }
+    utilisation += static_cast<double>(flops) * micro_steps / seconds / peak;
   }
-  const double peak = inputs.cluster.gpu.MatmulFlops(dtype);
-  if (peak > 0) {
-    const double flops = static_cast<double>(CountModelFlops(inputs.graph)) * micro_steps;
-    result.model_flops_utilisation = flops / seconds / peak;
-  }
+  result.model_flops_utilisation = utilisation;
 }
 
 void AddMemory(Result& result, const Simulation& simulation) {

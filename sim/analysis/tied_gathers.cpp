@@ -1,5 +1,6 @@
 #include "sim/analysis/tied_gathers.h"
 
+#include "model/graph/fused_casts.h"
 #include "model/passes/sharding.h"
 
 namespace dcsim {
@@ -31,8 +32,9 @@ TiedGathers CountAhead(const Plan& plan, const Graph& graph, std::size_t g) {
 }  // namespace
 
 std::optional<TiedGathers> FindTiedGathers(const Plan& plan, const Graph& graph) {
+  const PlannedGraph planned(graph, plan.options);
   for (std::size_t g = 0; g < plan.graphs.size(); ++g) {
-    const TiedGathers found = CountAhead(plan, graph, g);
+    const TiedGathers found = CountAhead(plan, planned.get(), g);
     if (!found.param.is_none() && found.ahead > 1 && 2 * found.ahead > found.gathers) {
       return found;
     }

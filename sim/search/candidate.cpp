@@ -50,7 +50,7 @@ class Hasher {
     Add(static_cast<std::uint64_t>(options.buffer_lifetime));
     Add(static_cast<std::uint64_t>(options.gradient_reduction));
     Add(static_cast<std::uint64_t>(options.communicators));
-    Add(static_cast<std::uint64_t>(options.gather_engine));
+    Add(static_cast<std::uint64_t>(options.gather_engine) | (options.fuse_casts ? 2U : 0U));
     Add((options.synchronize.before_allgather ? 1U : 0U) |
         (options.synchronize.after_allgather ? 2U : 0U) |
         (options.synchronize.before_reduce ? 4U : 0U) |

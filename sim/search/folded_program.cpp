@@ -378,7 +378,7 @@ class Folder {
 std::optional<FoldedProgram> FindFoldedProgram(const SearchProblem& problem,
                                                const ScheduleOptions& options,
                                                std::uint32_t order) {
-  if (options.stage != 3 || options.release != ReleaseMode::kEventOrdered ||
+  if (options.stage != 3 || options.fuse_casts || options.release != ReleaseMode::kEventOrdered ||
       options.synchronize != DeviceSynchronization()) {
     return std::nullopt;
   }

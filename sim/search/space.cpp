@@ -5,6 +5,7 @@
 
 #include "model/base/error.h"
 #include "model/cost/collective_cost.h"
+#include "model/graph/fused_casts.h"
 #include "model/ir/plan_options.h"
 #include "model/passes/gather_passes.h"
 #include "model/passes/resolve.h"
@@ -86,10 +87,12 @@ void Normalise(ScheduleOptions& options) {
   if (options.stage != 3) {
     options.release = ReleaseMode::kEventOrdered;
     options.gather_engine = Engine::kNccl;
+    options.fuse_casts = false;
   }
   options.offload_period = OffloadPeriod::kStep;  // no state moves
   if (options.gather_engine == Engine::kCopyEngine) {
     options.communicators = 1;  // copies queue in none
+    options.fuse_casts = false;
   }
 }
 
@@ -273,6 +276,23 @@ bool LeaveOutUnmeasuredCopies(const Cluster& cluster, int ranks, SearchSpace& sp
   return !measured && has_others && std::erase_if(space.options, copies) > 0;
 }
 
+void LeaveOutUselessFusing(const Graph& graph, SearchSpace& space) {
+  const Graph fused = FuseCasts(graph);
+  const bool fuses = std::any_of(fused.params.begin(), fused.params.end(),
+                                 [](const Param& param) { return param.gather_dtype.has_value(); });
+  if (fuses) {
+    return;
+  }
+  std::vector<ScheduleOptions> kept;
+  for (ScheduleOptions options : space.options) {
+    options.fuse_casts = false;
+    if (std::find(kept.begin(), kept.end(), options) == kept.end()) {
+      kept.push_back(options);
+    }
+  }
+  space.options = std::move(kept);
+}
+
 Json DefaultSearchSpace() {
   return {
       {"format", kFormat},
@@ -284,7 +304,8 @@ Json DefaultSearchSpace() {
         {"reduce_collective", {"all_reduce", "reduce_scatter"}},
         {"flush_collectives", {"per_parameter", "one_per_bucket"}},
         {"communicators", {1, 2}},
-        {"gather_engine", {"nccl", "copy_engine"}}}},
+        {"gather_engine", {"nccl", "copy_engine"}},
+        {"fuse_casts", {false, true}}}},
       {"gathers",
        {{"most_ahead", 64},
         {"most_in_launch", 16},

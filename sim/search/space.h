@@ -47,6 +47,10 @@ void TakeTraining(const ScheduleOptions& baseline, SearchSpace& space);
 /// space has no other gathers, they stay. Returns whether something was left out.
 bool LeaveOutUnmeasuredCopies(const Cluster& cluster, int ranks, SearchSpace& space);
 
+/// `fuse_casts` is decided only where the graph has casts to fuse: without any, both values are one
+/// schedule, which is kept once.
+void LeaveOutUselessFusing(const Graph& graph, SearchSpace& space);
+
 /// Reads a dc-space/1 document. Every combination of the listed options is kept that no rule of
 /// plans forbids; what a stage does not look at takes its first value. Throws Error with every
 /// fault: unknown keys with the nearest known one, values out of range, no combination left and

@@ -29,4 +29,9 @@ Graph WorkloadGraph(const std::string& name) {
   return ParseGraph(WorkloadText(name), name);
 }
 
+Graph TrainingGraph(const std::string& name) {
+  const std::string file = DCSIM_SOURCE_DIR "/tests/data/training/" + name + "/graph.json.gz";
+  return ParseGraph(ReadFile(file), file);
+}
+
 }  // namespace dcsim

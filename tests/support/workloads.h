@@ -19,4 +19,7 @@ std::string WorkloadProfileText(const std::string& name);
 /// The graph itself.
 Graph WorkloadGraph(const std::string& name);
 
+/// The same of a small recording in tests/data/training: frozen, adapters, autocast.
+Graph TrainingGraph(const std::string& name);
+
 }  // namespace dcsim

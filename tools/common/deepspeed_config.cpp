@@ -245,6 +245,11 @@ std::vector<std::string> MissingOf(const Plan& plan, const Graph& graph) {
         "gathers by copy engines between two barriers a step: DeepCompile's symmetric_memory has "
         "two a gather");
   }
+  if (options.fuse_casts) {
+    missing.push_back(
+        "gathers in the dtype that parameters are cast to: DeepCompile's prefetch pass undoes "
+        "them");
+  }
   if (options.release == ReleaseMode::kEventOrdered && options.stage == 3) {
     missing.push_back("release by event order: DeepCompile uses record_stream");
   }

@@ -68,9 +68,9 @@ class Case:
             self.param_nodes.append(node)
         return node
 
-    def add_op(self, target, args, time, several=False, items=0):
+    def add_op(self, target, args, time, several=False, items=0, keywords=None):
         """One op, and `items` of its results. Returns the nodes of its results."""
-        node = self.graph.call_function(target, tuple(args))
+        node = self.graph.call_function(target, tuple(args), keywords)
         node.meta["device_time"] = time
         if not several:
             return [node]
@@ -143,6 +143,13 @@ def describe_values(case, graph, subgraph):
     return names
 
 
+def _cast_keywords(schema, args):
+    """The dtype of a cast that is nothing else, as is_cast_op looks for it."""
+    if not schema.startswith("aten::_to_copy(") or any(args[2:]):
+        return {}
+    return {"dtype": DTYPES[args[1]["dtype"]]}
+
+
 def _add_workload_ops(case, graph, subgraph, env):
     schemas = graph["schemas"]
     for position, op in enumerate(subgraph["ops"]):
@@ -150,7 +157,8 @@ def _add_workload_ops(case, graph, subgraph, env):
         outputs = [v for v in op["outputs"] if v is not None]
         several = returns_several(schema)
         nodes = case.add_op(aten(schema), [env[v] for v in _value_args(op["args"])],
-                            op_time(op["schema"], len(schemas)), several, len(outputs))
+                            op_time(op["schema"], len(schemas)), several, len(outputs),
+                            _cast_keywords(schema, op["args"]))
         case.op_of[nodes[0].args[0].name if several and nodes else nodes[0].name] = position
         env.update(zip(outputs, nodes))
     case.graph.output(tuple(env[each["value"]] for each in subgraph["outputs"]))

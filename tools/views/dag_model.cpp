@@ -147,6 +147,8 @@ std::optional<TaskPlace> OtherPlace(FoldState& state, TaskId id) {
     case TaskKind::kMakeContiguous:
     case TaskKind::kReduceGradCopy:
       return ParamPlace(state, ParamId(work.subject), DagNodeKind::kCopy, "gradient of");
+    case TaskKind::kCastShard:
+      return ParamPlace(state, ParamId(work.subject), DagNodeKind::kCopy, "shard of");
     case TaskKind::kOffload:
     case TaskKind::kReload:
       return MovedPlace(state, id);

@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 
+#include "model/graph/fused_casts.h"
 #include "model/passes/deepcompile/activation_moves.h"
 #include "model/passes/deepcompile/gather_scheduler.h"
 #include "model/passes/deepcompile/memory_profile.h"
@@ -176,7 +177,8 @@ class Zero3Passes {
           std::find_if(candidates_.begin(), candidates_.end(),
                        [&](const KeepCandidate& each) { return each.param == node.param; });
       if (known == candidates_.end()) {
-        candidates_.push_back({node.param, node.time, node.tensor_bytes});
+        const Bytes bytes(graph_.numel(node.param) * ElementBytes(graph_.dtype(node.param)));
+        candidates_.push_back({node.param, node.time, bytes});
       } else {
         known->time += node.time;
       }
@@ -251,7 +253,13 @@ Plan ResolveDeepCompile(const PlanSpec& spec,
   if (spec.options.stage != 3) {
     return ResolveRecordedOrder(spec, graph, ranks);
   }
-  return Zero3Passes(spec, graph, ranks, inputs).Run();
+  if (VersionOf(spec.policy) < DeepSpeedVersion::kRelease0196) {
+    const PlannedGraph planned(graph, spec.options);
+    return Zero3Passes(spec, planned.get(), ranks, inputs).Run();
+  }
+  Plan plan = Zero3Passes(spec, FuseCasts(graph), ranks, inputs).Run();
+  plan.options.fuse_casts = spec.options.fuse_casts || !RunsPass(spec, "prefetch");
+  return plan;
 }
 
 }  // namespace dcsim

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "model/base/error.h"
+#include "model/graph/fused_casts.h"
 #include "model/graph/step_facts.h"
 #include "model/ir/operator_schema.h"
 #include "model/passes/sharding.h"
@@ -114,8 +115,9 @@ class PassGraphBuilder {
       const Op& op = graph_.op(id);
       PassNode node;
       node.op = id;
-      node.time = times_.ops.empty() ? Duration() : times_.ops[id.index()];
-      node.aliases = kinds[op.schema].aliases;
+      const bool fused = IsFusedCast(graph_, facts_, id);
+      node.time = fused || times_.ops.empty() ? Duration() : times_.ops[id.index()];
+      node.aliases = fused || kinds[op.schema].aliases;
       for (const ValueId input : op.inputs) {
         node.args.push_back(NodeOf(input));
       }
@@ -250,7 +252,7 @@ class PassGraphBuilder {
     gather.param = param;
     gather.args = {placeholder};
     gather.time = times_.gathers.empty() ? Duration() : times_.gathers[param.index()];
-    gather.tensor_bytes = Bytes(graph_.numel(param) * ElementBytes(graph_.dtype(param)));
+    gather.tensor_bytes = Bytes(graph_.numel(param) * ElementBytes(graph_.gather_dtype(param)));
     gather.allocated_bytes = GatheredBytes(graph_, param, ranks_);
     gather.name = "allgather_ds_param_primals_" + std::to_string(PrimalOf(param)) + "_" +
                   std::to_string(param.index());

@@ -55,6 +55,7 @@ struct PassTimes {
 /// Every parameter that the graph uses gets one gather and one wait ahead of all ops. Behind each
 /// real use (views are looked through; of an op with several results, behind the first of them)
 /// stands a release that passes the result on, so that whoever needs the result needs the release.
+/// A cast that is fused into a gather (FuseCasts) is a view here; DeepSpeed takes it out.
 /// A gradient's reduction stands right behind its op. Parameters are called primals_k, k their
 /// place among the forward graph's inputs, and have their place in Graph::params as id.
 PassGraph BuildPassGraph(const Graph& graph, std::size_t g, int ranks, const PassTimes& times);

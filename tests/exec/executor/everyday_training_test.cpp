@@ -1,13 +1,15 @@
 // Frozen parameters, adapters beside frozen layers, autocast over float32 parameters
 // (tests/data/training), executed and held against the reference training.
 
+#include <functional>
+
 #include <gtest/gtest.h>
 
 #include <ATen/ops/equal.h>
 
 #include "tests/exec/support/host_training.h"
 #include "tests/support/row_name.h"
-#include "tools/common/load.h"
+#include "tests/support/workloads.h"
 
 namespace dcsim::exec {
 namespace {
@@ -20,7 +22,35 @@ struct TrainingRow {
   std::string workload;
   int stage;
   std::string policy;
+  std::function<void(PlanSpec&)> change = [](PlanSpec&) {};
 };
+
+/// float32 parameters gathered in the dtype that they are cast to: what is computed stays the same.
+std::vector<TrainingRow> FusedCasts() {
+  const auto row = [](const std::string& name, const std::string& policy,
+                      const std::function<void(PlanSpec&)>& change) {
+    return TrainingRow{"autocast_Fused" + name, "autocast", 3, policy, [change](PlanSpec& spec) {
+                         spec.options.fuse_casts = true;
+                         change(spec);
+                       }};
+  };
+  return {
+      row("AtUse", "plain-1", [](PlanSpec&) {}),
+      row("Ahead", "plain-1", [](PlanSpec& spec) { spec.gather_ahead = 3; }),
+      row("Grouped", "plain-1",
+          [](PlanSpec& spec) {
+            spec.passes = {"gather_at_use", "fuse_gathers"};
+          }),
+      row("Kept", "plain-1", [](PlanSpec& spec) { spec.keep_gathered.all = true; }),
+      row("Offloaded", "plain-1", [](PlanSpec& spec) { spec.options.offload_parameters = true; }),
+      row("RecordStream", "plain-1",
+          [](PlanSpec& spec) { spec.options.release = ReleaseMode::kRecordStream; }),
+      row("DeepCompile", "deepcompile-0.19.8", [](PlanSpec&) {}),
+      row("DeepCompileWithoutPrefetch", "deepcompile-0.19.6",
+          [](PlanSpec& spec) { spec.passes = {"zero3_compile"}; }),
+      row("Eager", "deepspeed-eager", [](PlanSpec&) {}),
+  };
+}
 
 std::vector<TrainingRow> Rows() {
   std::vector<TrainingRow> rows;
@@ -32,6 +62,8 @@ std::vector<TrainingRow> Rows() {
       rows.push_back({name + "_Eager", workload, stage, "deepspeed-eager"});
     }
   }
+  const auto fused = FusedCasts();
+  rows.insert(rows.end(), fused.begin(), fused.end());
   return rows;
 }
 
@@ -46,11 +78,11 @@ class EverydayTrainingTest : public testing::TestWithParam<TrainingRow> {
       spec.options.gradient_buckets = GradientBuckets::kEager;
       spec.eager_gathers.persistence_threshold = 20;  // biases and norms stay
     }
+    GetParam().change(spec);
     return spec;
   }
 
-  const Graph graph_ =
-      LoadWorkload(DCSIM_SOURCE_DIR "/tests/data/training/" + GetParam().workload).graph;
+  const Graph graph_ = TrainingGraph(GetParam().workload);
   const PlanSpec spec_ = Spec();
   const HostJob job_{graph_, spec_, kRanks};
 };

@@ -153,6 +153,24 @@ backward
   EXPECT_EQ(CountModelFlops(graph), 210);
 }
 
+// Under autocast a float32 model multiplies in bfloat16.
+TEST(ModelFlopsByDTypeTest, ResultsSayInWhatAProductIsMade) {
+  const Graph graph = ParseGraphText(R"(
+graph g 1 tokens
+param w float32[5,7]
+input a bfloat16[3,5]
+input b float32[3,5]
+forward
+  c: bfloat16[5,7] = aten::_to_copy(w)
+  y: bfloat16[3,7] = aten::mm(a, c)
+  z: float32[3,7] = aten::mm(b, w)
+  l: float32[] = my::loss(y, z)
+  loss l
+)");
+  const std::map<DType, std::int64_t> expected = {{DType::kBFloat16, 210}, {DType::kFloat32, 210}};
+  EXPECT_EQ(ModelFlopsByDType(graph), expected);
+}
+
 // Eight layers y = x W^T, x [2048, 4096], W [4096, 4096]. A product takes 2 * 2048 * 4096^2. Each
 // layer has three (y, the gradients of W and of x), except the first, whose input needs no
 // gradient: 8 * 3 - 1 = 23.

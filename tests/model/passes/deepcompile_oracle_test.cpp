@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "model/base/text.h"
+#include "model/graph/fused_casts.h"
 #include "model/ir/document.h"
 #include "model/passes/deepcompile/gather_scheduler.h"
 #include "model/passes/deepcompile/offload_adam_states.h"
@@ -228,11 +229,13 @@ PassTimes OracleTimes(const Graph& graph) {
   return times;
 }
 
-/// "g3" gathers parameter 3, w waits for it, f releases it, r reduces its gradient; "12" is the
-/// graph's op 12.
+/// "g3" gathers parameter 3, w waits for it, f releases it, r reduces its gradient; "12" is op 12
+/// of graph `g`. DeepSpeed has taken casts out that are fused into gathers.
 std::vector<std::string> TokensOf(const PassGraph& graph,
                                   const std::vector<std::uint32_t>& order,
-                                  const Subgraph& subgraph) {
+                                  const Graph& recorded,
+                                  std::size_t g) {
+  const StepFacts facts = AnalyseStep(recorded);
   std::vector<std::string> tokens;
   for (const std::uint32_t index : order) {
     const PassNode& node = graph.nodes[index];
@@ -240,8 +243,8 @@ std::vector<std::string> TokensOf(const PassGraph& graph,
     const char letter = letters[static_cast<std::size_t>(node.kind)];
     if (letter != ' ') {
       tokens.push_back(letter + std::to_string(node.param.index()));
-    } else if (node.kind == PassNodeKind::kOp) {
-      tokens.push_back(std::to_string(node.op.index() - subgraph.first_op));
+    } else if (node.kind == PassNodeKind::kOp && !IsFusedCast(recorded, facts, node.op)) {
+      tokens.push_back(std::to_string(node.op.index() - recorded.graphs[g].first_op));
     }
   }
   return tokens;
@@ -251,16 +254,21 @@ TEST_P(DeepCompileOracleTest, WorkloadsAreScheduledAlike) {
   const Json document = Document();
   const int ranks = document["ranks"].get<int>();
   for (const Json& row : document["workloads"]) {
-    const Graph recorded = WorkloadGraph(row["workload"].get<std::string>());
+    const std::string name = row["workload"].get<std::string>();
+    Graph recorded = name == "autocast" ? TrainingGraph(name) : WorkloadGraph(name);
+    if (GetParam().version >= DeepSpeedVersion::kRelease0196) {  // PR #7588
+      recorded = FuseCasts(recorded);
+    }
     const std::size_t g = row["graph"].get<std::size_t>();
     const PassGraph graph = BuildPassGraph(recorded, g, ranks, OracleTimes(recorded));
     const auto tokens =
         TokensOf(graph, ScheduleGathers(graph, GetParam().version, BudgetOf(row["budget"])).order,
-                 recorded.graphs[g]);
-    const std::string where = row["workload"].get<std::string>() + ", graph " + std::to_string(g) +
-                              ", budget " + row["budget"].dump();
+                 recorded, g);
+    const std::string where =
+        name + ", graph " + std::to_string(g) + ", budget " + row["budget"].dump();
     if (row.contains("order")) {
-      ASSERT_EQ(tokens, row["order"].get<std::vector<std::string>>()) << where;
+      ASSERT_EQ(Join(tokens, " "), Join(row["order"].get<std::vector<std::string>>(), " "))
+          << where;
     }
     EXPECT_EQ(tokens.size(), row["tokens"].get<std::size_t>()) << where;
     EXPECT_EQ(HexDigits(HashBytes(Join(tokens, " "))), row["hash"].get<std::string>()) << where;

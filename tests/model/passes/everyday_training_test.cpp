@@ -11,7 +11,7 @@
 #include "model/passes/resolve.h"
 #include "model/passes/verify.h"
 #include "tests/support/row_name.h"
-#include "tools/common/load.h"
+#include "tests/support/workloads.h"
 
 namespace dcsim {
 namespace {
@@ -81,8 +81,7 @@ class EverydayTrainingTest : public testing::TestWithParam<TrainingRow> {
     return names;
   }
 
-  const Graph graph_ =
-      LoadWorkload(DCSIM_SOURCE_DIR "/tests/data/training/" + GetParam().name).graph;
+  const Graph graph_ = TrainingGraph(GetParam().name);
 };
 
 TEST_P(EverydayTrainingTest, TheRestOfTheParametersIsTrained) {

@@ -6,6 +6,7 @@
 #include "tests/sim/search/search_kit.h"
 #include "tests/sim/test_cluster.h"
 #include "tests/support/error_text.h"
+#include "tests/support/workloads.h"
 #include "tools/common/load.h"
 
 namespace dcsim {
@@ -71,6 +72,23 @@ TEST(SearchSpaceTest, CopyEnginesAskedForAloneStay) {
   SearchSpace space = Read({{"stage", {2, 3}}, {"gather_engine", "copy_engine"}});
   EXPECT_FALSE(LeaveOutUnmeasuredCopies(HandCluster(), 8, space));
   EXPECT_EQ(space.options.size(), 2U);
+}
+
+// ZeRO-3 by NCCL may fuse casts or not, by copies not, ZeRO-1 has nothing to fuse; in a graph
+// without casts all of that is ZeRO-3 by NCCL, by copies, and ZeRO-1.
+TEST(SearchSpaceTest, CastsAreFusedWhereTheGraphHasAny) {
+  SearchSpace space = Read({{"stage", {1, 3}},
+                            {"gather_engine", {"nccl", "copy_engine"}},
+                            {"fuse_casts", {false, true}}});
+  const SearchSpace all = space;
+  EXPECT_EQ(all.options.size(), 1U + 2U + 1U);
+  LeaveOutUselessFusing(TrainingGraph("autocast"), space);
+  EXPECT_EQ(space.options, all.options);
+  LeaveOutUselessFusing(TrainingGraph("frozen"), space);
+  EXPECT_EQ(space.options.size(), 3U);
+  for (const ScheduleOptions& options : space.options) {
+    EXPECT_FALSE(options.fuse_casts);
+  }
 }
 
 TEST(SearchSpaceTest, NamesEveryFault) {
