@@ -2,9 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <optional>
+#include <vector>
 
 namespace dcsim {
 namespace {
+
+/// A payload whose time is that of starting: bytes hardly count.
+constexpr Bytes kNextToNothing = Bytes(64 << 10);
 
 /// The tables nearest to `calls`, one with as many or fewer and one with more; either may be null.
 struct NearestTables {
@@ -68,6 +74,102 @@ Estimate TableTime(const CollectiveTable& table, Bytes payload, Duration latency
   return {Line(points[points.size() - 2], points.back(), payload), Source::kEstimated};
 }
 
+/// What the tables of this number of ranks say, or nothing where there are none.
+std::optional<Estimate> FindTableTime(const Cluster& cluster,
+                                      CollectiveKind kind,
+                                      Engine engine,
+                                      Bytes payload,
+                                      int ranks,
+                                      double calls) {
+  const NearestTables tables = FindTables(cluster, kind, engine, ranks, calls);
+  if (tables.fewer == nullptr && tables.more == nullptr) {
+    return std::nullopt;
+  }
+  const Duration latency = RingTime(cluster, kind, Bytes(0), ranks);
+  const bool one_side = tables.fewer == nullptr || tables.more == nullptr;
+  if (one_side || tables.fewer->calls == calls) {
+    return TableTime(tables.fewer == nullptr ? *tables.more : *tables.fewer, payload, latency);
+  }
+  const Estimate fewer = TableTime(*tables.fewer, payload, latency);
+  const Estimate more = TableTime(*tables.more, payload, latency);
+  const double share = std::log(calls / tables.fewer->calls) /
+                       std::log(1.0 * tables.more->calls / tables.fewer->calls);
+  const double ns = static_cast<double>(fewer.time.ns()) +
+                    share * static_cast<double>((more.time - fewer.time).ns());
+  return Estimate{Duration::FromNs(std::llround(ns)),
+                  std::max({fewer.source, more.source, Source::kInterpolated})};
+}
+
+double RingLatency(const Cluster& cluster, CollectiveKind kind, int ranks) {
+  return static_cast<double>(RingTime(cluster, kind, Bytes(0), ranks).ns());
+}
+
+/// A collective over one number of ranks: what it takes to start, and what the rest would take if
+/// the whole payload went through each GPU's links instead of (n-1)/n of it.
+struct RankTime {
+  double ranks = 0;
+  double start = 0;  // ns
+  double whole = 0;  // ns
+};
+
+RankTime SplitTime(const Cluster& cluster,
+                   CollectiveKind kind,
+                   Bytes payload,
+                   const CollectiveTable& table,
+                   double calls) {
+  const Estimate time = *FindTableTime(cluster, kind, Engine::kNccl, payload, table.ranks, calls);
+  const CollectivePoint& least = table.points.front();
+  const auto first = static_cast<double>(least.time.ns());
+  const double start = least.payload <= kNextToNothing
+                           ? first
+                           : std::min(first, RingLatency(cluster, kind, table.ranks));
+  const double ranks = table.ranks;
+  const double rest = std::max(0.0, static_cast<double>(time.time.ns()) - start);
+  return {ranks, start, rest * ranks / (ranks - 1)};
+}
+
+/// The tables of single calls whose numbers of ranks are nearest to `ranks`, nearest first.
+std::vector<const CollectiveTable*> NearestRanks(const Cluster& cluster,
+                                                 CollectiveKind kind,
+                                                 int ranks) {
+  std::vector<const CollectiveTable*> tables;
+  for (const CollectiveTable& table : cluster.collectives) {
+    if (table.kind == kind && table.engine == Engine::kNccl && table.calls == 1) {
+      tables.push_back(&table);
+    }
+  }
+  std::stable_sort(tables.begin(), tables.end(),
+                   [&](const CollectiveTable* a, const CollectiveTable* b) {
+                     return std::abs(a->ranks - ranks) < std::abs(b->ranks - ranks);
+                   });
+  return tables;
+}
+
+/// What tables of other numbers of ranks on one node say (docs/costs.md), or nothing.
+std::optional<Estimate> ExtendTables(
+    const Cluster& cluster, CollectiveKind kind, Bytes payload, int ranks, double calls) {
+  const auto tables = NearestRanks(cluster, kind, ranks);
+  if (tables.empty() || ranks > cluster.gpus_per_node) {
+    return std::nullopt;
+  }
+  const double n = ranks;
+  const RankTime near = SplitTime(cluster, kind, payload, *tables[0], calls);
+  double start = near.start;
+  double whole = near.whole;
+  if (tables.size() == 1) {
+    start += RingLatency(cluster, kind, ranks) - RingLatency(cluster, kind, tables[0]->ranks);
+  } else {
+    const RankTime far = SplitTime(cluster, kind, payload, *tables[1], calls);
+    const auto inverse_square = [](double count) { return 1 / (count * count); };
+    start += (near.start - far.start) / (near.ranks - far.ranks) * (n - near.ranks);
+    whole += (near.whole - far.whole) / (inverse_square(near.ranks) - inverse_square(far.ranks)) *
+             (inverse_square(n) - inverse_square(near.ranks));
+  }
+  const double ns = std::max(0.0, start) + std::max(0.0, whole) * (n - 1) / n;
+  return Estimate{std::max(Duration::FromNs(1), Duration::FromNs(std::llround(ns))),
+                  Source::kEstimated};
+}
+
 }  // namespace
 
 bool HasCollectiveTable(const Cluster& cluster, CollectiveKind kind, Engine engine, int ranks) {
@@ -125,23 +227,15 @@ Estimate CollectiveTime(const Cluster& cluster,
         TransferTime(payload * 2, BytesPerSecond(std::max<std::int64_t>(1, rate)));
     return {std::max(copy, cluster.gpu.shortest_kernel), Source::kEstimated};
   }
-  const NearestTables tables = FindTables(cluster, kind, engine, ranks, calls);
-  if (tables.fewer == nullptr && tables.more == nullptr) {
-    return {RingTime(cluster, kind, payload, ranks), Source::kEstimated};
+  if (const auto measured = FindTableTime(cluster, kind, engine, payload, ranks, calls)) {
+    return *measured;
   }
-  const Duration latency = RingTime(cluster, kind, Bytes(0), ranks);
-  const bool one_side = tables.fewer == nullptr || tables.more == nullptr;
-  if (one_side || tables.fewer->calls == calls) {
-    return TableTime(tables.fewer == nullptr ? *tables.more : *tables.fewer, payload, latency);
+  if (engine == Engine::kNccl) {
+    if (const auto extended = ExtendTables(cluster, kind, payload, ranks, calls)) {
+      return *extended;
+    }
   }
-  const Estimate fewer = TableTime(*tables.fewer, payload, latency);
-  const Estimate more = TableTime(*tables.more, payload, latency);
-  const double share = std::log(calls / tables.fewer->calls) /
-                       std::log(1.0 * tables.more->calls / tables.fewer->calls);
-  const double ns = static_cast<double>(fewer.time.ns()) +
-                    share * static_cast<double>((more.time - fewer.time).ns());
-  return {Duration::FromNs(std::llround(ns)),
-          std::max({fewer.source, more.source, Source::kInterpolated})};
+  return {RingTime(cluster, kind, payload, ranks), Source::kEstimated};
 }
 
 }  // namespace dcsim

@@ -319,7 +319,7 @@ TEST_P(ConfigClusterTest, IsRead) {
 
 INSTANTIATE_TEST_SUITE_P(Committed,
                          ConfigClusterTest,
-                         testing::Values("h200-2", "h200-4", "h200-8"));
+                         testing::Values("h200-2", "h200-4", "h200-8", "h200-8-from-4"));
 
 }  // namespace
 }  // namespace dcsim

@@ -4,6 +4,7 @@
 
 #include "tests/model/cost/cluster_document.h"
 #include "tests/support/row_name.h"
+#include "tools/common/load.h"
 
 namespace dcsim {
 namespace {
@@ -55,14 +56,14 @@ INSTANTIATE_TEST_SUITE_P(
     RowName());
 
 // No table: latency + steps * hop + wire / bandwidth.
-//   all-gather, 2 ranks of one node, 4 MB: 6 + 1 * 1 us + (1/2 * 4 MB) / 400 GB/s = 7 + 5 = 12 us
+//   all-reduce, 2 ranks of one node, 4 MB: 6 + 2 * 1 us + (2/2 * 4 MB) / 400 GB/s = 8 + 10 = 18 us
 //   all-reduce, 4 ranks of one node, 4 MB: 6 + 6 * 1 us + (6/4 * 4 MB) / 400 GB/s = 12 + 15 us
 //   all-gather, 8 ranks of two nodes, 4 MB: 10 + 7 * 2 us + (7/8 * 4 MB) / 50 GB/s = 24 + 70 us
 //   the same with 3 bytes: wire 2.625, sent 3 bytes: 24 us + 0.06 ns, rounded up
 INSTANTIATE_TEST_SUITE_P(
     Ring,
     CollectiveTimeTest,
-    testing::Values(Case{"TwoRanks", kGather, 4'000'000, 2, 12'000, Source::kEstimated},
+    testing::Values(Case{"TwoRanks", kReduce, 4'000'000, 2, 18'000, Source::kEstimated},
                     Case{"ReduceTakesTwoPasses", kReduce, 4'000'000, 4, 27'000, Source::kEstimated},
                     Case{"TwoNodes", kGather, 4'000'000, 8, 94'000, Source::kEstimated},
                     Case{"RoundedUp", kGather, 3, 8, 24'001, Source::kEstimated}),
@@ -77,6 +78,80 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"TakesAKernel", kScatter, 2, 1, 2'000, Source::kEstimated},
                     Case{"HasNothingToReduce", kReduce, 4'000'000, 1, 0, Source::kEstimated}),
     RowName());
+
+// The table of 4 ranks alone: 45 us for 4 MB, 9 of them latency, so 36 * 4/3 = 48 us for a whole
+// payload. Over 2 ranks a hop of the ring less, two in all: 7 + 48 / 2; over 3: 8 + 48 * 2/3.
+INSTANTIATE_TEST_SUITE_P(
+    OtherRanks,
+    CollectiveTimeTest,
+    testing::Values(Case{"Fewer", kGather, 4'000'000, 2, 31'000, Source::kEstimated},
+                    Case{"OneFewer", kGather, 4'000'000, 3, 40'000, Source::kEstimated}),
+    RowName());
+
+/// One node of eight GPUs with tables over 2 and 4: 4 us and 6 us for next to nothing, 24 us and
+/// 33 us for 4 MB.
+Cluster ClusterOfEight() {
+  Cluster cluster = TestCluster();
+  cluster.nodes = 1;
+  cluster.gpus_per_node = 8;
+  const auto table = [](int ranks, std::int64_t first, std::int64_t last) {
+    return CollectiveTable{
+        kGather,
+        Engine::kNccl,
+        ranks,
+        /*calls=*/1,
+        {{Bytes(1000), Duration::FromUs(first)}, {Bytes(4'000'000), Duration::FromUs(last)}}};
+  };
+  cluster.collectives = {table(2, 4, 24), table(4, 6, 33)};
+  return cluster;
+}
+
+// A whole payload takes (24 - 4) * 2 = 40 us over 2 ranks and (33 - 6) * 4/3 = 36 us over 4. On a
+// straight line over 1/n^2 (1/4, 1/16) that is 35 us over 8 (1/64) and 40 - 80/27 us over 3 (1/9).
+// The start goes up by 1 us a rank: 10 us over 8, 5 us over 3. Then 10 + 35 * 7/8 and
+// 5 + (40 - 80/27) * 2/3 us.
+TEST(OtherRanksTest, TablesOfTwoNumbersOfRanksGiveOthers) {
+  const auto time = [](int ranks) {
+    return CollectiveTime(ClusterOfEight(), kGather, Engine::kNccl, Bytes(4'000'000), ranks);
+  };
+  EXPECT_EQ(time(8).time.ns(), 40'625);
+  EXPECT_EQ(time(3).time.ns(), 29'691);
+  EXPECT_EQ(time(8).source, Source::kEstimated);
+}
+
+// Links between nodes are another matter.
+TEST(OtherRanksTest, SeveralNodesTakeTheRing) {
+  Cluster cluster = ClusterOfEight();
+  cluster.nodes = 2;
+  cluster.gpus_per_node = 4;
+  cluster.inter_node = TestCluster().inter_node;
+  EXPECT_EQ(CollectiveTime(cluster, kGather, Engine::kNccl, Bytes(4'000'000), 8).time,
+            RingTime(cluster, kGather, Bytes(4'000'000), 8));
+}
+
+// H200s: what 2 and 4 took by dc-run calibrate, against 8 on another machine (h200-8.yaml).
+TEST(OtherRanksTest, EightGpusFollowFromTwoAndFour) {
+  const std::string folder = DCSIM_SOURCE_DIR "/configs/clusters/";
+  Cluster cluster = LoadCluster(folder + "h200-4.yaml");
+  const Cluster two = LoadCluster(folder + "h200-2.yaml");
+  cluster.gpus_per_node = 8;
+  cluster.collectives.insert(cluster.collectives.end(), two.collectives.begin(),
+                             two.collectives.end());
+  std::size_t compared = 0;
+  for (const CollectiveTable& table : LoadCluster(folder + "h200-8.yaml").collectives) {
+    for (const CollectivePoint& point : table.points) {
+      if (table.ranks == 8 && point.payload >= Bytes::MiB(64)) {
+        const Estimate estimate =
+            CollectiveTime(cluster, table.kind, Engine::kNccl, point.payload, 8);
+        const auto measured = static_cast<double>(point.time.ns());
+        EXPECT_NEAR(static_cast<double>(estimate.time.ns()), measured, 0.026 * measured)
+            << CollectiveKindName(table.kind) << ", " << point.payload.count() << " B";
+        ++compared;
+      }
+    }
+  }
+  EXPECT_EQ(compared, 9U);
+}
 
 TEST(CollectiveTimeTest, TableOfAnotherEngineDoesNotAnswer) {
   const Estimate estimate =
