@@ -26,12 +26,16 @@ def cases():
     return found
 
 
-def compare(program, cluster, files):
-    command = [program, "compare", *files, "--cluster", f"configs/clusters/{cluster}.yaml", "--json", "-"]
+def compare(program, cluster, files, *options):
+    command = [program, "compare", *files, "--cluster", f"configs/clusters/{cluster}.yaml", "--json", "-", *options]
     done = subprocess.run(command, cwd=SOURCE, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         sys.exit(f"accuracy.py: {' '.join(command[:2])} failed: {done.stderr}")
     return json.loads(done.stdout)["comparisons"]
+
+
+def error_of(pair, key):
+    return 100 * (pair["predicted"][key] / pair["measured"][key] - 1)
 
 
 def row(pair):
@@ -39,20 +43,24 @@ def row(pair):
     predicted, measured = pair["predicted"], pair["measured"]
     times = sorted(measured["step_times_ns"])
     workload, cluster, name = pair["file"].split("/")[1], pair["file"].split("/")[3], pair["file"].split("/")[4]
-    error = lambda key: 100 * (predicted[key] / measured[key] - 1)  # noqa: E731
     return {
         "workload": workload,
         "cluster": cluster,
         "plan": name.removesuffix(".json"),
         "predicted": predicted["step_time_ns"] / 1e6,
         "measured": measured["step_time_ns"] / 1e6,
-        "error": error("step_time_ns"),
+        "error": error_of(pair, "step_time_ns"),
         "inside": abs(predicted["step_time_ns"] - measured["step_time_ns"]) <= predicted["bound_ns"],
         "spread": 100 * (times[-1] - times[0]) / measured["step_time_ns"],
-        "allocated": error("peak_allocated_bytes"),
-        "reserved": error("peak_reserved_bytes"),
+        "allocated": error_of(pair, "peak_allocated_bytes"),
+        "reserved": error_of(pair, "peak_reserved_bytes"),
         "same": all(predicted[key] == measured[key] for key in ("peak_allocated_bytes", "peak_reserved_bytes")),
     }
+
+
+def summary(errors):
+    """The largest error with its sign, and the mean of all without."""
+    return max(errors, key=abs), sum(map(abs, errors)) / len(errors)
 
 
 def memory_text(each):
@@ -65,24 +73,27 @@ def table_text(rows):
         "",
         "Made by `tools/accuracy.py`; a test predicts every row again and fails when an error grows. ms: median step, maximum over ranks.",
         "Inside: the measured step is within the prediction's bound (nine of ten should be).",
-        "Error: predicted against measured, %. Spread: longest less shortest repeat, % of the median. Memory: errors of peak allocated and reserved, %.",
+        "Error: predicted against measured, %. Roofline: the same without the workload's profile (`--no-profile`), whatever it computes then priced by data-sheet rates. Spread: longest less shortest repeat, % of the median. Memory: errors of peak allocated and reserved, %.",
         "",
     ]
     for key in ("workload", "cluster"):
-        lines += [f"| {key} | cases | mean error | largest | inside | memory the same |", "| --- | --- | --- | --- | --- | --- |"]
+        lines += [f"| {key} | cases | mean error | largest | inside | memory the same | roofline, mean error | largest |", "| --- " * 8 + "|"]
         for value in sorted({each[key] for each in rows}) + ["all"]:
             part = [each for each in rows if value in (each[key], "all")]
-            worst = max(part, key=lambda each: abs(each["error"]))["error"]
-            mean = sum(abs(each["error"]) for each in part) / len(part)
+            worst, mean = summary([each["error"] for each in part])
+            worst_roofline, mean_roofline = summary([each["roofline"] for each in part])
             same = sum(each["same"] for each in part)
             inside = sum(each["inside"] for each in part)
-            lines.append(f"| {value} | {len(part)} | {mean:.1f} % | {worst:+.1f} % | {inside} | {same} |")
+            lines.append(
+                f"| {value} | {len(part)} | {mean:.1f} % | {worst:+.1f} % | {inside} | {same} "
+                f"| {mean_roofline:.0f} % | {worst_roofline:+.0f} % |"
+            )
         lines.append("")
-    lines += ["| workload | cluster | plan | predicted | measured | error | spread | memory |", "| --- | --- | --- | --- | --- | --- | --- | --- |"]
+    lines += ["| workload | cluster | plan | predicted | measured | error | roofline | spread | memory |", "| --- " * 9 + "|"]
     for each in rows:
         lines.append(
             f"| {each['workload']} | {each['cluster']} | {each['plan']} | {each['predicted']:.2f} | {each['measured']:.2f} "
-            f"| {each['error']:+.1f} | {each['spread']:.1f} | {memory_text(each)} |"
+            f"| {each['error']:+.1f} | {each['roofline']:+.1f} | {each['spread']:.1f} | {memory_text(each)} |"
         )
     return "\n".join(lines) + "\n"
 
@@ -92,8 +103,8 @@ def committed():
     known = {}
     for line in TABLE.read_text().splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if len(cells) == 8 and cells[0] not in ("workload", "---"):
-            known[tuple(cells[:3])] = (float(cells[5]), cells[7])
+        if len(cells) == 9 and cells[0] not in ("workload", "---"):
+            known[tuple(cells[:3])] = (float(cells[5]), cells[8])
     return known
 
 
@@ -118,7 +129,12 @@ def main():
         print(__doc__, file=sys.stderr)
         return 2
     program = str(pathlib.Path(sys.argv[1]).resolve() / "dc-sim")
-    rows = [row(pair) for cluster, files in cases().items() for pair in compare(program, cluster, files)]
+    measured = cases()
+    rows = [row(pair) for cluster, files in measured.items() for pair in compare(program, cluster, files)]
+    if not sys.argv[2:]:
+        alone = [pair for cluster, files in measured.items() for pair in compare(program, cluster, files, "--no-profile")]
+        for each, pair in zip(rows, alone, strict=True):
+            each["roofline"] = error_of(pair, "step_time_ns")
     rows.sort(key=lambda each: (each["workload"], each["cluster"], each["plan"]))
     if sys.argv[2:]:
         faults = check(rows)

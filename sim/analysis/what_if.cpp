@@ -51,18 +51,17 @@ WorkCost Changed(WorkCost cost,
                  const Change& change,
                  const Cluster& cluster) {
   cost.host = Scaled(cost.host, change.host);
+  const auto lose = [&change](std::int32_t& permille) {
+    permille = permille == 0 ? 0 : Changed(permille, change.contention);
+  };
   switch (work.kind) {
     case Work::Kind::kOp:
       cost.device = Scaled(cost.device, change.ops);
       cost.room = Scaled(cost.room, change.ops);
-      if (cost.beside_collective != 0) {
-        cost.beside_collective = Changed(cost.beside_collective, change.contention);
-      }
+      lose(cost.beside_collective);
       break;
     case Work::Kind::kMemory:
-      if (cost.beside_host_copy != 0) {
-        cost.beside_host_copy = Changed(cost.beside_host_copy, change.contention);
-      }
+      lose(cost.beside_host_copy);
       cost.device =
           Scaled(cost.device, cost.beside_host_copy != 0 ? change.host_copies : change.memory_work);
       break;

@@ -191,7 +191,12 @@ std::string ProfileFileName(const std::string& gpu) {
   return "profile-" + name + ".json.gz";
 }
 
-std::optional<Profile> FindProfile(const Workload& workload, const std::string& gpu) {
+std::optional<Profile> FindProfile(const Workload& workload,
+                                   const std::string& gpu,
+                                   OpTimes times) {
+  if (times == OpTimes::kRoofline) {
+    return std::nullopt;
+  }
   const std::string path = (fs::path(workload.folder) / ProfileFileName(gpu)).string();
   if (!FileExists(path)) {
     return std::nullopt;

@@ -27,8 +27,13 @@ Workload LoadWorkload(const std::string& folder);
 /// Name of a workload's profile on a GPU: "profile-h200.json.gz" for "NVIDIA H200".
 std::string ProfileFileName(const std::string& gpu);
 
-/// The workload's profile on this GPU, or nothing when there is none.
-std::optional<Profile> FindProfile(const Workload& workload, const std::string& gpu);
+/// Where op times come from: the workload's profile where there is one, or the roofline alone.
+enum class OpTimes : std::uint8_t { kProfiled, kRoofline };
+
+/// The workload's profile on this GPU, or nothing when there is none or it is not asked for.
+std::optional<Profile> FindProfile(const Workload& workload,
+                                   const std::string& gpu,
+                                   OpTimes times = OpTimes::kProfiled);
 
 /// Reads a YAML file; `what` it is is said when it is missing, with the nearest name beside it.
 YamlDocument LoadYaml(const std::string& path, const std::string& what);

@@ -30,19 +30,21 @@ std::string FolderOf(const std::string& file) {
 Prediction PredictPlan(const Workload& workload,
                        const Plan& plan,
                        const Cluster& cluster,
-                       bool keep_timeline) {
+                       bool keep_timeline,
+                       OpTimes times) {
   if (plan.ranks > cluster.gpus()) {
     throw Error("measured on " + std::to_string(plan.ranks) + " GPUs, " + cluster.name + " has " +
                 std::to_string(cluster.gpus()));
   }
-  const auto profile = FindProfile(workload, cluster.gpu.name);
+  const auto profile = FindProfile(workload, cluster.gpu.name, times);
   const PredictionInputs inputs{workload.graph, profile ? &*profile : nullptr, cluster};
   return Predict(LowerFor(plan, inputs), plan, inputs, keep_timeline);
 }
 
 MeasuredPair PredictMeasured(const std::string& file,
                              const std::string& folder,
-                             const Cluster& cluster) {
+                             const Cluster& cluster,
+                             OpTimes times) {
   MeasuredPair pair;
   pair.document = ParseJson(ReadFile(file), file);
   const Locator locate = PointerLocator(file);
@@ -68,7 +70,7 @@ MeasuredPair PredictMeasured(const std::string& file,
     throw Error(file + ": " + Join(faults, "\n" + file + ": "));
   }
   try {
-    pair.predicted = PredictPlan(workload, plan, cluster, /*keep_timeline=*/false).result;
+    pair.predicted = PredictPlan(workload, plan, cluster, /*keep_timeline=*/false, times).result;
   } catch (const Error& error) {
     throw Error(file + ": " + error.what());
   }

@@ -10,11 +10,13 @@
 namespace dcsim {
 
 /// The prediction for a plan that was executed on `plan.ranks` GPUs, with the workload's profile of
-/// the cluster's GPU where there is one. Throws Error when the cluster has fewer GPUs.
+/// the cluster's GPU where there is one and `times` asks for it. Throws Error when the cluster has
+/// fewer GPUs.
 Prediction PredictPlan(const Workload& workload,
                        const Plan& plan,
                        const Cluster& cluster,
-                       bool keep_timeline);
+                       bool keep_timeline,
+                       OpTimes times = OpTimes::kProfiled);
 
 /// A measured result, from its file, and the prediction for its plan.
 struct MeasuredPair {
@@ -30,6 +32,7 @@ struct MeasuredPair {
 /// Throws Error for files that are no measured result, hold no plan, or belong to another graph.
 MeasuredPair PredictMeasured(const std::string& file,
                              const std::string& workload,
-                             const Cluster& cluster);
+                             const Cluster& cluster,
+                             OpTimes times = OpTimes::kProfiled);
 
 }  // namespace dcsim

@@ -43,6 +43,12 @@ void DeclareClusterOverrides(CLI::App& app, std::vector<std::string>& overrides)
       ->allow_extra_args(false);
 }
 
+void DeclareOpTimes(CLI::App& app, OpTimes& times) {
+  app.add_flag_callback(
+      "--no-profile", [&times] { times = OpTimes::kRoofline; },
+      "price ops by the roofline, as if nobody had profiled the workload");
+}
+
 void DeclareStepOptions(CLI::App& app, StepOptions& options) {
   app.add_option("WORKLOAD", options.workload, "folder of a recorded workload (traces/qwen3-8b)")
       ->required();
@@ -57,6 +63,7 @@ void DeclareStepOptions(CLI::App& app, StepOptions& options) {
                  "key=value changes a field of the plan; may be repeated")
       ->take_all()
       ->allow_extra_args(false);
+  DeclareOpTimes(app, options.times);
 }
 
 LoadedStep LoadStep(const StepOptions& options) {
@@ -64,7 +71,7 @@ LoadedStep LoadStep(const StepOptions& options) {
   Workload workload = LoadWorkload(options.workload, options.sizes);
   Cluster cluster =
       LoadCluster(options.cluster, ParseOverrides(options.cluster_overrides, kClusterSet));
-  std::optional<Profile> profile = FindProfile(workload, cluster.gpu.name);
+  std::optional<Profile> profile = FindProfile(workload, cluster.gpu.name, options.times);
   const PredictionInputs inputs{workload.graph, profile ? &*profile : nullptr, cluster};
   const int ranks = RanksFor(options.gpus, cluster);
   Plan plan = LoadPlan(options.plan, overrides, inputs, ranks);

@@ -18,6 +18,7 @@ struct StepOptions {
   std::string cluster;
   std::string plan;
   int gpus = 0;  // 0: all of the cluster
+  OpTimes times = OpTimes::kProfiled;
   std::vector<std::string> overrides;
   std::vector<std::string> cluster_overrides;
 };
@@ -25,7 +26,11 @@ struct StepOptions {
 /// Declares --cluster-set, for what-ifs.
 void DeclareClusterOverrides(CLI::App& app, std::vector<std::string>& overrides);
 
-/// Declares WORKLOAD, --batch, --seq, --cluster, --cluster-set, --plan, --gpus and --set.
+/// Declares --no-profile.
+void DeclareOpTimes(CLI::App& app, OpTimes& times);
+
+/// Declares WORKLOAD, --batch, --seq, --cluster, --cluster-set, --plan, --gpus, --set and
+/// --no-profile.
 void DeclareStepOptions(CLI::App& app, StepOptions& options);
 
 /// What those options name, loaded and lowered.

@@ -2,6 +2,7 @@
 
 #include "tools/common/file.h"
 #include "tools/common/predict_measured.h"
+#include "tools/common/step_options.h"
 #include "tools/dc_sim/commands.h"
 #include "tools/views/comparison_text.h"
 
@@ -13,6 +14,7 @@ struct CompareOptions {
   std::string cluster;
   std::string workload;
   std::string json;
+  OpTimes times = OpTimes::kProfiled;
 };
 
 ExitCode RunCompare(const CompareOptions& options) {
@@ -20,7 +22,7 @@ ExitCode RunCompare(const CompareOptions& options) {
   std::vector<Comparison> comparisons;
   Json pairs = Json::array();
   for (const std::string& file : options.measured) {
-    MeasuredPair pair = PredictMeasured(file, options.workload, cluster);
+    MeasuredPair pair = PredictMeasured(file, options.workload, cluster, options.times);
     if (!options.json.empty()) {
       pairs.push_back({{"file", file},
                        {"predicted", PrintResult(pair.predicted)},
@@ -53,6 +55,7 @@ Subcommand CompareCommand() {
         app.add_option("--cluster", options->cluster, "cluster file to predict with")->required();
         app.add_option("--workload", options->workload,
                        "workload folder; default the one that the result lies in");
+        DeclareOpTimes(app, options->times);
         app.add_option("--json", options->json, "write both results as JSON; - is stdout");
         return [options] { return RunCompare(*options); };
       }};

@@ -27,6 +27,7 @@ struct SearchCommandOptions {
   AskedSizes sizes;
   std::string cluster;
   std::vector<std::string> cluster_overrides;
+  OpTimes times = OpTimes::kProfiled;
   std::string space;
   std::string memory_limit;
   std::string baseline;
@@ -84,7 +85,7 @@ LoadedSearch Load(const SearchCommandOptions& options) {
   Workload workload = LoadWorkload(options.workload, options.sizes);
   Cluster cluster =
       LoadCluster(options.cluster, ParseOverrides(options.cluster_overrides, "--cluster-set"));
-  auto profile = FindProfile(workload, cluster.gpu.name);
+  auto profile = FindProfile(workload, cluster.gpu.name, options.times);
   const int ranks = RanksFor(options.gpus, cluster);
   SearchSpace space = options.space.empty()
                           ? ReadSearchSpace(DefaultSearchSpace(), PointerLocator("default space"))
@@ -342,6 +343,7 @@ void DeclareSearchOptions(CLI::App& app, SearchCommandOptions& options) {
   app.add_option("--cluster", options.cluster, "cluster file (configs/clusters/h200-8.yaml)")
       ->required();
   DeclareClusterOverrides(app, options.cluster_overrides);
+  DeclareOpTimes(app, options.times);
   app.add_option("--space", options.space,
                  "space file; configs/spaces/default.yaml says what is searched without one");
   app.add_option("--memory-limit", options.memory_limit,
