@@ -1,7 +1,11 @@
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/base/units.h"
@@ -29,9 +33,32 @@ struct DeviceGaps {
                                    // once; else `kernel`
 };
 
+/// How the library's kernels go through memory (AccessOf).
+enum class MemoryAccess : std::uint8_t {
+  kPlain,            // dense tensors of one layout and dtype
+  kConverting,       // operands of another dtype than the result
+  kBroadcast,        // an operand is read again and again
+  kStrided,          // views with holes, or of different layouts
+  kRowReduction,     // along the last dimension
+  kColumnReduction,  // along others
+  kNormalization,    // softmax, layer norm, and their backward
+  kConcatenation,
+};
+std::span<const std::string_view> MemoryAccessNames();
+inline constexpr std::size_t kMemoryAccesses = 8;
+
+/// What a roofline of two rates leaves out, as far as it is known of a GPU.
+struct KernelRates {
+  std::array<double, kMemoryAccesses> access{};  // share of the bandwidth
+  Duration product_start;        // of a product, besides its FLOPs and the writing of its result
+  double unaligned_product = 1;  // share of the peak where rows are not aligned
+  double attention_ramp = 0;     // keys: attention over S of them takes 1 + ramp / S times as long
+};
+
 /// How wrong the parts of a prediction are: standard deviations, as shares of the part's times.
 struct PartErrors {
-  double ops = 0;
+  double ops = 0;       // profiled ones
+  double roofline = 0;  // of ops that no profile covers
   double collectives = 0;
   double contention = 0;  // of what tasks lose beside others
   double host = 0;
@@ -57,6 +84,7 @@ struct GpuSpec {
   Duration shortest_kernel;         // no kernel takes less
   std::vector<Bytes> workspaces;    // that libraries allocate once (cuBLAS)
   Bytes bias_workspace;             // … with the first product that adds a bias (cuBLASLt)
+  std::optional<KernelRates> kernels;
   DeviceGaps gaps;
   Contention contention;
   std::optional<PartErrors> errors;

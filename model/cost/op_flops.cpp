@@ -99,7 +99,11 @@ std::int64_t CountFlops(const Graph& graph, OpId id) {
 
 Bytes CountBytes(const Graph& graph, OpId id) {
   const Op& op = graph.op(id);
-  const bool lookup = graph.target(id) == "aten::embedding";
+  const std::string_view target = graph.target(id);
+  const bool lookup = target == "aten::embedding";
+  const std::size_t picked = target == "aten::nll_loss_backward"  ? 1
+                             : target == "aten::nll_loss_forward" ? 0
+                                                                  : op.inputs.size();
   Bytes bytes;
   // An expanded tensor has more elements than its storage has bytes to read.
   const auto add = [&](ValueId value) {
@@ -110,7 +114,9 @@ Bytes CountBytes(const Graph& graph, OpId id) {
   };
   for (std::size_t i = 0; i < op.inputs.size(); ++i) {
     const bool table = lookup && i == 0;
-    add(table ? op.outputs.front() : op.inputs[i]);
+    if (i != picked) {
+      add(table ? op.outputs.front() : op.inputs[i]);
+    }
   }
   std::for_each(op.outputs.begin(), op.outputs.end(), add);
   return bytes;

@@ -26,7 +26,8 @@ OpClass ClassifyOp(const Graph& graph, OpId id);
 std::int64_t CountFlops(const Graph& graph, OpId id);
 
 /// Bytes that an op's kernels must move at least: its input and output tensors once each, an
-/// embedding's table only in the rows looked up.
+/// embedding's table only in the rows looked up, a loss' log-probabilities not at all: of each row
+/// one element is picked.
 Bytes CountBytes(const Graph& graph, OpId id);
 
 /// CountFlops over the ops that are no recomputation, by the dtype of their results: what model

@@ -8,6 +8,7 @@
 #include "model/cost/collective_cost.h"
 #include "model/cost/multiprocessor_share.h"
 #include "model/cost/op_flops.h"
+#include "model/cost/roofline.h"
 #include "model/graph/step_facts.h"
 
 namespace dcsim {
@@ -26,36 +27,6 @@ struct CostInputs {
 
 Duration RoundUpNs(double seconds) {
   return Duration::FromNs(static_cast<std::int64_t>(std::ceil(seconds * 1e9)));
-}
-
-double StreamingSeconds(Bytes bytes, const GpuSpec& gpu) {
-  return static_cast<double>(bytes.count()) /
-         (static_cast<double>(gpu.memory_bandwidth.count()) * gpu.bandwidth_efficiency);
-}
-
-double Efficiency(OpClass op_class, const GpuSpec& gpu) {
-  switch (op_class) {
-    case OpClass::kAttention:
-      return gpu.attention_efficiency;
-    case OpClass::kAttentionBackward:
-      return gpu.attention_backward_efficiency;
-    default:
-      return gpu.matmul_efficiency;
-  }
-}
-
-double ComputeSeconds(const Graph& graph, OpId id, const GpuSpec& gpu) {
-  const std::int64_t flops = CountFlops(graph, id);
-  if (flops == 0) {
-    return 0;
-  }
-  const DType dtype = graph.value(graph.op(id).inputs.front()).dtype;
-  const double peak = gpu.MatmulFlops(dtype);
-  if (peak == 0) {
-    throw Error("gpu " + gpu.name + ": matmul: no rate for " + std::string(DTypeName(dtype)) +
-                ", which " + std::string(graph.target(id)) + " needs");
-  }
-  return static_cast<double>(flops) / (peak * Efficiency(ClassifyOp(graph, id), gpu));
 }
 
 DeviceUse UseOf(const Graph& graph, OpId id) {
@@ -116,7 +87,9 @@ WorkCost OpCost(const CostInputs& inputs, OpId id) {
     cost.host = measured->host_time;
     cost.source = Source::kMeasured;
   } else {
-    cost.device = RooflineTime(inputs.graph, id, inputs.cluster.gpu);
+    const DeviceGaps& gaps = inputs.cluster.gpu.gaps;
+    cost.device =
+        RooflineTime(inputs.graph, id, inputs.cluster.gpu) + gaps.kernel.value_or(Duration());
     cost.host = inputs.cluster.host.launch;
     cost.source = Source::kEstimated;
   }
@@ -257,12 +230,6 @@ std::pair<BytesPerSecond, Source> HostRateOf(const Cluster& cluster, MemoryPatte
     return {*measured, Source::kMeasured};
   }
   return {cluster.gpu.host_bandwidth, Source::kEstimated};
-}
-
-Duration RooflineTime(const Graph& graph, OpId id, const GpuSpec& gpu) {
-  const double seconds =
-      std::max(ComputeSeconds(graph, id, gpu), StreamingSeconds(CountBytes(graph, id), gpu));
-  return std::max(RoundUpNs(seconds), gpu.shortest_kernel);
 }
 
 std::vector<WorkCost> EstimateWorks(const Schedule& schedule,

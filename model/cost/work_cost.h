@@ -30,7 +30,7 @@ struct WorkCost {
 ///   profile   measured op times, or null; ops it lacks fall back to the roofline
 ///
 /// Op: the profile's median and a gap a kernel (the cluster's, else the profile's), else
-///   max(FLOPs / (peak * efficiency), bytes / (bandwidth * efficiency), shortest kernel).
+///   RooflineTime and the cluster's gap of one kernel.
 /// Collective: CollectiveTime of the group's summed payload.
 /// Memory: max(moved / rate, launches * shortest kernel), with the cluster's rate of the pattern,
 /// else bandwidth * efficiency; copies from and to the host: moved / rate. Host: a view, launch,
@@ -46,8 +46,5 @@ std::vector<WorkCost> EstimateWorks(const Schedule& schedule,
 /// Rate of copies between a GPU and pinned host memory (kOffload, kReload): measured, or the GPU
 /// file's figure, which may be missing (0).
 std::pair<BytesPerSecond, Source> HostRateOf(const Cluster& cluster, MemoryPattern pattern);
-
-/// The roofline of one op alone, for reports on what is missing from a profile.
-Duration RooflineTime(const Graph& graph, OpId id, const GpuSpec& gpu);
 
 }  // namespace dcsim

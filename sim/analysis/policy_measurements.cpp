@@ -2,6 +2,7 @@
 
 #include "model/cost/collective_cost.h"
 #include "model/cost/library_workspaces.h"
+#include "model/cost/roofline.h"
 #include "model/cost/work_cost.h"
 #include "model/graph/step_facts.h"
 

@@ -6,6 +6,25 @@
 #include "sim/analysis/what_if.h"
 
 namespace dcsim {
+namespace {
+
+/// Of all op times together: profiled ones err less than the roofline.
+double OpError(const Schedule& schedule,
+               std::span<const WorkCost> costs,
+               const PartErrors& errors) {
+  double all = 0;
+  double erring = 0;
+  for (std::size_t i = 0; i < costs.size(); ++i) {
+    if (schedule.works()[i].kind == Work::Kind::kOp) {
+      const auto time = static_cast<double>(costs[i].device.ns());
+      all += time;
+      erring += time * (costs[i].source == Source::kEstimated ? errors.roofline : errors.ops);
+    }
+  }
+  return all == 0 ? errors.ops : erring / all;
+}
+
+}  // namespace
 
 std::optional<Duration> StepTimeBound(Duration step_time,
                                       const Schedule& schedule,
@@ -16,7 +35,7 @@ std::optional<Duration> StepTimeBound(Duration step_time,
   }
   const PartErrors& errors = *cluster.gpu.errors;
   std::array<Change, 5> changes;
-  changes[0].ops = 1 + errors.ops;
+  changes[0].ops = 1 + OpError(schedule, costs, errors);
   changes[1].collectives = 1 + errors.collectives;
   changes[2].contention = 1 + errors.contention;
   changes[3].host = 1 + errors.host;

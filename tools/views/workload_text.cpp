@@ -4,7 +4,7 @@
 
 #include "model/base/text.h"
 #include "model/cost/op_flops.h"
-#include "model/cost/work_cost.h"
+#include "model/cost/roofline.h"
 #include "model/graph/step_facts.h"
 #include "model/ir/graph_names.h"
 #include "tools/views/table_text.h"

@@ -133,6 +133,16 @@ TEST(CountBytesTest, ExpandedTensorHasNoMoreThanItsStorage) {
   EXPECT_EQ(CountBytes(graph, OpId(1)), Bytes(4 + 24));
 }
 
+// A loss picks one log-probability of each row; its backward writes all gradients.
+TEST(CountBytesTest, LossReadsNoLogProbabilities) {
+  const Graph forward = OneOp("input a float32[4,9]\ninput t int64[4]",
+                              "y: float32[1] = aten::nll_loss_forward(a, t)");
+  EXPECT_EQ(CountBytes(forward, OpId(0)), Bytes(4 * 8 + 4));
+  const Graph backward = OneOp("input g float32[1]\ninput a float32[4,9]\ninput t int64[4]",
+                               "y: float32[4,9] = aten::nll_loss_backward(g, a, t)");
+  EXPECT_EQ(CountBytes(backward, OpId(0)), Bytes(4 + 4 * 8 + 4 * 36));
+}
+
 TEST(CountBytesTest, UnusedReturnsAreNotWritten) {
   const Graph graph = OneOp("input a float32[4]", "y: float32[4], _ = aten::native_dropout(a)");
   EXPECT_EQ(CountBytes(graph, OpId(0)), Bytes(16 + 16));

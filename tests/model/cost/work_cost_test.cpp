@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "model/cost/roofline.h"
 #include "model/ir/graph_text.h"
 #include "tests/model/cost/cluster_document.h"
 #include "tests/support/error_text.h"

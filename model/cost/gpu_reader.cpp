@@ -1,0 +1,258 @@
+#include "model/cost/gpu_reader.h"
+
+#include <array>
+#include <cmath>
+
+namespace dcsim {
+
+void CheckPositive(ObjectReader& object, std::string_view key, double value) {
+  if (object.Find(key) != nullptr && !(value > 0)) {
+    object.faults().Add(object.At(key), "expected more than 0");
+  }
+}
+
+void ReadCount(ObjectReader& object, std::string_view key, int& target) {
+  constexpr std::int64_t kMost = 1'000'000;
+  std::int64_t count = 0;
+  if (!object.Required(key, ReadInteger, count)) {
+    return;
+  }
+  if (count < 1 || count > kMost) {
+    object.faults().Add(object.At(key), "expected a count from 1 to 1000000");
+    return;
+  }
+  target = static_cast<int>(count);
+}
+
+void ReadRate(ObjectReader& object, std::string_view key, BytesPerSecond& target) {
+  object.Required(key, ReadBytesPerSecond, target);
+  CheckPositive(object, key, static_cast<double>(target.count()));
+}
+
+void ReadShare(ObjectReader& object, std::string_view key, double& target) {
+  if (object.Required(key, ReadNumber, target) && !(target > 0 && target <= 1)) {
+    object.faults().Add(object.At(key), "expected a share above 0 and up to 1");
+  }
+}
+
+namespace {
+
+void ReadMatmulPeaks(ObjectReader& object, GpuSpec& gpu) {
+  const Json* peaks = object.Require("matmul");
+  if (peaks == nullptr) {
+    return;
+  }
+  const Path path = object.At("matmul");
+  ObjectReader fields(*peaks, path, object.faults());
+  for (const std::string_view name : DTypeNames()) {
+    MatmulPeak peak;
+    peak.dtype = *FindDType(name);
+    if (fields.Optional(name, ReadFlopsPerSecond, peak.flops_per_second)) {
+      CheckPositive(fields, name, peak.flops_per_second);
+      gpu.matmul.push_back(peak);
+    }
+  }
+  fields.RejectUnknown();
+}
+
+void ReadWorkspaces(ObjectReader& object, GpuSpec& gpu) {
+  const Json* list = object.RequireArray("workspaces");
+  const Path path = object.At("workspaces");
+  for (std::size_t i = 0; list != nullptr && i < list->size(); ++i) {
+    if (const auto bytes = ReadBytes((*list)[i], Path(path, i), object.faults())) {
+      gpu.workspaces.push_back(*bytes);
+    }
+  }
+  object.Optional("bias_workspace", ReadBytes, gpu.bias_workspace);
+}
+
+void ReadKernels(ObjectReader& object, GpuSpec& gpu) {
+  const Json* value = object.Find("kernels");
+  if (value == nullptr) {
+    return;
+  }
+  const Path path = object.At("kernels");
+  ObjectReader fields(*value, path, object.faults());
+  KernelRates kernels;
+  for (std::size_t i = 0; i < kMemoryAccesses; ++i) {
+    ReadShare(fields, MemoryAccessNames()[i], kernels.access[i]);
+  }
+  fields.Required("product_start", ReadDuration, kernels.product_start);
+  ReadShare(fields, "unaligned_product", kernels.unaligned_product);
+  if (fields.Required("attention_ramp", ReadNumber, kernels.attention_ramp) &&
+      kernels.attention_ramp < 0) {
+    fields.faults().Add(fields.At("attention_ramp"), "expected a number of keys, 0 or more");
+  }
+  std::string source;
+  fields.Required("source", ReadString, source);
+  fields.RejectUnknown();
+  gpu.kernels = kernels;
+}
+
+void ReadGaps(ObjectReader& object, GpuSpec& gpu) {
+  const Json* gaps = object.Find("gaps");
+  if (gaps == nullptr) {
+    return;
+  }
+  const Path path = object.At("gaps");
+  ObjectReader fields(*gaps, path, object.faults());
+  Duration kernel;
+  if (fields.Optional("kernel", ReadDuration, kernel)) {
+    gpu.gaps.kernel = kernel;
+  }
+  Duration step;
+  if (fields.Optional("step", ReadDuration, step)) {
+    gpu.gaps.step = step;
+  }
+  fields.Optional("collective", ReadDuration, gpu.gaps.collective);
+  Duration queued;
+  if (fields.Optional("queued", ReadDuration, queued)) {
+    gpu.gaps.queued = queued;
+  }
+  std::string source;
+  fields.Required("source", ReadString, source);
+  fields.RejectUnknown();
+}
+
+/// A row of the contention table: {collective: 0.68, streaming: 0.95}.
+void ReadContentionRow(const Json& value,
+                       const Path& path,
+                       Faults& faults,
+                       Contention::Row& permille) {
+  ObjectReader fields(value, path, faults);
+  for (std::size_t beside = 0; beside < kDeviceUses; ++beside) {
+    const std::string_view name = DeviceUseNames()[beside];
+    double share = 1;
+    if (!fields.Optional(name, ReadNumber, share)) {
+      continue;
+    }
+    constexpr double kLeast = 0.01;
+    if (!(share >= kLeast && share <= 1)) {
+      faults.Add(fields.At(name), "expected a share of the undisturbed speed, 0.01 to 1");
+      continue;
+    }
+    permille[beside] = static_cast<std::int32_t>(std::lround(share * Contention::kAlone));
+  }
+  fields.RejectUnknown();
+}
+
+void ReadRanksApart(ObjectReader& object, Contention& contention) {
+  const Json* value = object.Find("ranks_apart");
+  if (value == nullptr) {
+    return;
+  }
+  const Path path = object.At("ranks_apart");
+  ObjectReader fields(*value, path, object.faults());
+  fields.Required("together", ReadDuration, contention.rank_skew);
+  fields.Required("most", ReadDuration, contention.rank_drift);
+  double rate = 0;
+  if (fields.Required("rate", ReadNumber, rate) && !(rate >= 0 && rate <= 1)) {
+    object.faults().Add(fields.At("rate"), "expected a share of the time that passes, 0 to 1");
+    return;
+  }
+  contention.drift_permille = static_cast<int>(std::lround(rate * Contention::kAlone));
+  fields.RejectUnknown();
+}
+
+void ReadContention(ObjectReader& object, GpuSpec& gpu) {
+  const Json* table = object.Find("contention");
+  if (table == nullptr) {
+    return;
+  }
+  const Path path = object.At("contention");
+  ObjectReader fields(*table, path, object.faults());
+  for (std::size_t work = 0; work < kDeviceUses; ++work) {
+    const std::string_view name = DeviceUseNames()[work];
+    if (const Json* row = fields.Find(name)) {
+      ReadContentionRow(*row, fields.At(name), object.faults(), gpu.contention.permille[work]);
+    }
+  }
+  Contention& contention = gpu.contention;
+  if (fields.Find("collective_multiprocessors") != nullptr) {
+    ReadCount(fields, "collective_multiprocessors", contention.collective_multiprocessors);
+  }
+  fields.Optional("streaming_kernel", ReadDuration, contention.streaming_kernel);
+  fields.Optional("collective_start", ReadDuration, contention.collective_start);
+  ReadRanksApart(fields, contention);
+  std::string source;
+  fields.Required("source", ReadString, source);
+  fields.RejectUnknown();
+  contention.measured = true;
+}
+
+void ReadErrors(ObjectReader& object, GpuSpec& gpu) {
+  const Json* value = object.Find("errors");
+  if (value == nullptr) {
+    return;
+  }
+  const Path path = object.At("errors");
+  ObjectReader fields(*value, path, object.faults());
+  PartErrors errors;
+  const auto read = [&](std::string_view key, double& share) {
+    if (fields.Required(key, ReadNumber, share) && !(share >= 0 && share <= 1)) {
+      object.faults().Add(fields.At(key), "expected a standard deviation as a share, 0 to 1");
+    }
+  };
+  read("ops", errors.ops);
+  read("roofline", errors.roofline);
+  read("collectives", errors.collectives);
+  read("contention", errors.contention);
+  read("host", errors.host);
+  read("host_copies", errors.host_copies);
+  fields.Required("step", ReadDuration, errors.step);
+  std::string source;
+  fields.Required("source", ReadString, source);
+  fields.RejectUnknown();
+  gpu.errors = errors;
+}
+
+}  // namespace
+
+GpuSpec ReadGpu(const Json& value, const Path& path, Faults& faults) {
+  ObjectReader object(value, path, faults);
+  GpuSpec gpu;
+  if (const Json* format = object.Require("format"); format != nullptr && *format != "dc-gpu/1") {
+    faults.Add(object.At("format"), "expected \"dc-gpu/1\"");
+  }
+  object.Required("name", ReadString, gpu.name);
+  object.Required("memory", ReadBytes, gpu.memory);
+  CheckPositive(object, "memory", static_cast<double>(gpu.memory.count()));
+  object.Required("outside_allocator", ReadBytes, gpu.outside_allocator);
+  ReadRate(object, "memory_bandwidth", gpu.memory_bandwidth);
+  if (object.Optional("host_bandwidth", ReadBytesPerSecond, gpu.host_bandwidth)) {
+    CheckPositive(object, "host_bandwidth", static_cast<double>(gpu.host_bandwidth.count()));
+  }
+  ReadCount(object, "multiprocessors", gpu.multiprocessors);
+  ReadMatmulPeaks(object, gpu);
+  ReadShare(object, "matmul_efficiency", gpu.matmul_efficiency);
+  ReadShare(object, "attention_efficiency", gpu.attention_efficiency);
+  ReadShare(object, "attention_backward_efficiency", gpu.attention_backward_efficiency);
+  ReadShare(object, "bandwidth_efficiency", gpu.bandwidth_efficiency);
+  object.Required("shortest_kernel", ReadDuration, gpu.shortest_kernel);
+  ReadWorkspaces(object, gpu);
+  ReadKernels(object, gpu);
+  ReadGaps(object, gpu);
+  ReadContention(object, gpu);
+  ReadErrors(object, gpu);
+  object.Required("source", ReadString, gpu.source);
+  object.RejectUnknown();
+  return gpu;
+}
+
+std::span<const std::string_view> MemoryAccessNames() {
+  static constexpr std::array<std::string_view, kMemoryAccesses> kNames = {
+      "plain",         "converting",       "broadcast",     "strided",
+      "row_reduction", "column_reduction", "normalization", "concatenation"};
+  return kNames;
+}
+
+double GpuSpec::MatmulFlops(DType dtype) const {
+  for (const MatmulPeak& peak : matmul) {
+    if (peak.dtype == dtype) {
+      return peak.flops_per_second;
+    }
+  }
+  return 0;
+}
+
+}  // namespace dcsim

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string_view>
+
+#include "model/cost/cluster.h"
+
+namespace dcsim {
+
+/// Reads a dc-gpu/1 object. Faults go to `faults`.
+GpuSpec ReadGpu(const Json& value, const Path& path, Faults& faults);
+
+/// A value that is there has to be more than 0.
+void CheckPositive(ObjectReader& object, std::string_view key, double value);
+/// A count from 1 to 1,000,000; required.
+void ReadCount(ObjectReader& object, std::string_view key, int& target);
+/// A share above 0 and up to 1; required.
+void ReadShare(ObjectReader& object, std::string_view key, double& target);
+/// A rate above 0; required.
+void ReadRate(ObjectReader& object, std::string_view key, BytesPerSecond& target);
+
+}  // namespace dcsim

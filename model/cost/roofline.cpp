@@ -1,0 +1,191 @@
+#include "model/cost/roofline.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "model/base/error.h"
+#include "model/cost/op_flops.h"
+
+namespace dcsim {
+namespace {
+
+constexpr std::int64_t kAlignment = 16;  // bytes: what tensor cores' loads ask of each row
+
+double Efficiency(OpClass op_class, const GpuSpec& gpu) {
+  switch (op_class) {
+    case OpClass::kAttention:
+      return gpu.attention_efficiency;
+    case OpClass::kAttentionBackward:
+      return gpu.attention_backward_efficiency;
+    default:
+      return gpu.matmul_efficiency;
+  }
+}
+
+double SecondsAtPeak(const Graph& graph, OpId id, const GpuSpec& gpu) {
+  const std::int64_t flops = CountFlops(graph, id);
+  if (flops == 0) {
+    return 0;
+  }
+  const DType dtype = graph.value(graph.op(id).inputs.front()).dtype;
+  const double peak = gpu.MatmulFlops(dtype);
+  if (peak == 0) {
+    throw Error("gpu " + gpu.name + ": matmul: no rate for " + std::string(DTypeName(dtype)) +
+                ", which " + std::string(graph.target(id)) + " needs");
+  }
+  return static_cast<double>(flops) / peak;
+}
+
+double AccessSeconds(Bytes bytes, const GpuSpec& gpu, MemoryAccess access) {
+  const double share = gpu.kernels ? gpu.kernels->access[static_cast<std::size_t>(access)]
+                                   : gpu.bandwidth_efficiency;
+  return static_cast<double>(bytes.count()) /
+         (static_cast<double>(gpu.memory_bandwidth.count()) * share);
+}
+
+/// Whether rows (or columns, whichever lie together) of a matrix begin at such multiples.
+bool IsAligned(const Value& matrix) {
+  std::int64_t pitch = 0;
+  for (std::size_t i = 0; i < matrix.shape.size(); ++i) {
+    const bool counts = matrix.shape[i] > 1 && matrix.strides[i] > 1;
+    pitch = counts && (pitch == 0 || matrix.strides[i] < pitch) ? matrix.strides[i] : pitch;
+  }
+  return pitch * ElementBytes(matrix.dtype) % kAlignment == 0;
+}
+
+bool HasResult(const Op& op) {
+  return !op.outputs.empty() && !op.outputs.front().is_none();
+}
+
+bool IsAlignedProduct(const Graph& graph, const Op& op) {
+  const std::size_t factors = std::min<std::size_t>(2, op.inputs.size());
+  return IsAligned(graph.value(op.outputs.front())) &&
+         std::all_of(op.inputs.end() - static_cast<std::ptrdiff_t>(factors), op.inputs.end(),
+                     [&](ValueId factor) { return IsAligned(graph.value(factor)); });
+}
+
+double ProductSeconds(const Graph& graph, OpId id, const GpuSpec& gpu) {
+  const KernelRates& kernels = *gpu.kernels;
+  const Op& op = graph.op(id);
+  const Bytes written = graph.value(op.outputs.front()).bytes();
+  const Bytes read = CountBytes(graph, id) - written;
+  const double efficiency =
+      IsAlignedProduct(graph, op) ? gpu.matmul_efficiency : kernels.unaligned_product;
+  return std::max(SecondsAtPeak(graph, id, gpu) / efficiency,
+                  AccessSeconds(read, gpu, MemoryAccess::kPlain)) +
+         AccessSeconds(written, gpu, MemoryAccess::kPlain) + kernels.product_start.seconds();
+}
+
+/// Keys of a fused attention: [batch, heads, keys, head_dim] behind the query.
+double RampOf(const Graph& graph, OpId id, const GpuSpec& gpu) {
+  const Op& op = graph.op(id);
+  const bool backward = ClassifyOp(graph, id) == OpClass::kAttentionBackward;
+  const auto& key = graph.value(op.inputs[backward ? 2 : 1]).shape;
+  return 1 + gpu.kernels->attention_ramp / static_cast<double>(std::max<std::int64_t>(1, key[2]));
+}
+
+/// The largest tensor that an op reads, or None().
+ValueId LargestInput(const Graph& graph, const Op& op) {
+  const auto smaller = [&](ValueId a, ValueId b) {
+    return graph.value(a).numel() < graph.value(b).numel();
+  };
+  const auto largest = std::max_element(op.inputs.begin(), op.inputs.end(), smaller);
+  return largest == op.inputs.end() ? ValueId::None() : *largest;
+}
+
+/// Dense in some order of its dimensions.
+bool IsDense(const Value& value) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> dimensions;  // stride, length
+  for (std::size_t i = 0; i < value.shape.size(); ++i) {
+    if (value.shape[i] > 1) {
+      dimensions.emplace_back(value.strides[i], value.shape[i]);
+    }
+  }
+  std::sort(dimensions.begin(), dimensions.end());
+  std::int64_t elements = 1;
+  for (const auto& [stride, length] : dimensions) {
+    if (stride != elements) {
+      return false;
+    }
+    elements *= length;
+  }
+  return true;
+}
+
+bool HasLayoutOf(const Value& value, const Value& other) {
+  for (std::size_t i = 0; i < value.shape.size() && i < other.shape.size(); ++i) {
+    if (value.shape[i] > 1 && value.strides[i] != other.strides[i]) {
+      return false;
+    }
+  }
+  return value.shape.size() == other.shape.size();
+}
+
+/// An op that makes each element of its result from one of each operand.
+MemoryAccess ElementwiseAccess(const Graph& graph, const Op& op, const Value& result) {
+  bool broadcasts = false;
+  bool strided = !IsDense(result);
+  for (const ValueId input : op.inputs) {
+    const Value& value = graph.value(input);
+    if (value.numel() <= 1) {
+      continue;
+    }
+    if (value.dtype != result.dtype) {
+      return MemoryAccess::kConverting;
+    }
+    const bool whole = value.numel() == result.numel();
+    broadcasts = broadcasts || !whole;
+    strided = strided || (whole && (!IsDense(value) || !HasLayoutOf(value, result)));
+  }
+  if (strided) {
+    return MemoryAccess::kStrided;
+  }
+  return broadcasts ? MemoryAccess::kBroadcast : MemoryAccess::kPlain;
+}
+
+}  // namespace
+
+MemoryAccess AccessOf(const Graph& graph, OpId id) {
+  const Op& op = graph.op(id);
+  const std::string_view target = graph.target(id);
+  if (target == "aten::cat") {
+    return MemoryAccess::kConcatenation;
+  }
+  if (target.find("norm") != std::string_view::npos ||
+      target.find("softmax") != std::string_view::npos) {
+    return MemoryAccess::kNormalization;
+  }
+  const auto made = std::find_if(op.outputs.begin(), op.outputs.end(),
+                                 [](ValueId output) { return !output.is_none(); });
+  const ValueId largest = LargestInput(graph, op);
+  if (made == op.outputs.end() || largest.is_none()) {
+    return MemoryAccess::kPlain;
+  }
+  const Value& result = graph.value(*made);
+  const Value& read = graph.value(largest);
+  constexpr std::int64_t kReduces = 4;  // elements read for one written, at least
+  if (read.numel() < kReduces * result.numel() || read.shape.empty()) {
+    return ElementwiseAccess(graph, op, result);
+  }
+  const bool keeps_rows =
+      !result.shape.empty() && result.numel() > 1 && result.shape.back() == read.shape.back();
+  return keeps_rows ? MemoryAccess::kColumnReduction : MemoryAccess::kRowReduction;
+}
+
+Duration RooflineTime(const Graph& graph, OpId id, const GpuSpec& gpu) {
+  const OpClass op_class = ClassifyOp(graph, id);
+  double seconds = 0;
+  if (gpu.kernels && op_class == OpClass::kMatmul && HasResult(graph.op(id))) {
+    seconds = ProductSeconds(graph, id, gpu);
+  } else {
+    const bool streams = gpu.kernels && op_class == OpClass::kStreaming;
+    const double ramp = gpu.kernels && CountFlops(graph, id) > 0 ? RampOf(graph, id, gpu) : 1;
+    seconds = std::max(SecondsAtPeak(graph, id, gpu) / Efficiency(op_class, gpu) * ramp,
+                       AccessSeconds(CountBytes(graph, id), gpu,
+                                     streams ? AccessOf(graph, id) : MemoryAccess::kPlain));
+  }
+  const Duration time = Duration::FromNs(static_cast<std::int64_t>(std::ceil(seconds * 1e9)));
+  return std::max(time, gpu.shortest_kernel);
+}
+
+}  // namespace dcsim

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "model/cost/cluster.h"
+#include "model/ir/graph.h"
+
+namespace dcsim {
+
+/// How an op without products goes through memory, as the library's kernels care: in whole vectors
+/// where all tensors are dense, alike in layout and of one dtype, else element by element.
+MemoryAccess AccessOf(const Graph& graph, OpId id);
+
+/// Time of an op alone that nobody has profiled, rounded up to whole ns and at least the shortest
+/// kernel:
+///
+///   max(FLOPs / (peak * efficiency), bytes / (bandwidth * efficiency))
+///
+/// With the GPU file's `kernels` finer: bytes at the rate of their access; a product's result is
+/// written behind it, and it takes `product_start` more; products with rows that do not begin at
+/// multiples of 16 bytes at `unaligned_product` of the peak; attention over S keys 1 +
+/// attention_ramp / S times as long. Throws Error for a product in a dtype without a peak.
+/// Source: docs/costs.md.
+Duration RooflineTime(const Graph& graph, OpId id, const GpuSpec& gpu);
+
+}  // namespace dcsim

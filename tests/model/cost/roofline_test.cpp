@@ -1,0 +1,140 @@
+// Ops that nobody has profiled: how they go through memory, and what products and attention take,
+// with the GPU of TestCluster (cluster_document.h): products at half of 1e15 FLOP/s in bfloat16,
+// 2 TB/s, no kernel below 2 us.
+
+#include "model/cost/roofline.h"
+
+#include <gtest/gtest.h>
+
+#include "model/ir/graph_text.h"
+#include "tests/model/cost/cluster_document.h"
+#include "tests/support/row_name.h"
+
+namespace dcsim {
+namespace {
+
+/// Half of the bandwidth for dense tensors, a fifth for anything else; products start in 3 us, at a
+/// tenth of the peak unaligned; attention over 1000 keys takes twice as long.
+GpuSpec GpuWithKernels() {
+  GpuSpec gpu = TestCluster().gpu;
+  KernelRates kernels;
+  kernels.access.fill(0.2);
+  kernels.access[static_cast<std::size_t>(MemoryAccess::kPlain)] = 0.5;
+  kernels.product_start = Duration::FromUs(3);
+  kernels.unaligned_product = 0.1;
+  kernels.attention_ramp = 1000;
+  gpu.kernels = kernels;
+  return gpu;
+}
+
+/// The op that makes y, behind what `before` makes.
+Graph OneOp(const std::string& tensors, const std::string& op, const std::string& before = "") {
+  return ParseGraphText("graph g 1 tokens\n" + tensors + "\nforward\n" + before + op +
+                        "\nl: float32[] = my::loss(y)\nloss l\n");
+}
+
+OpId MakerOf(const Graph& graph) {
+  std::size_t op = 0;
+  while (graph.value(graph.ops[op].outputs.front()).name != "y") {
+    ++op;
+  }
+  return OpId(op);
+}
+
+struct AccessRow {
+  std::string name;
+  std::string tensors;
+  std::string op;
+  MemoryAccess expected;
+};
+
+std::vector<AccessRow> Rows() {
+  const std::string pair = "input a float32[8,6]\ninput b float32[8,6]";
+  return {
+      {"DenseTensorsOfOneKind", pair, "y: float32[8,6] = aten::add(a, b)", MemoryAccess::kPlain},
+      {"AScalarBeside", pair + "\ninput s float64[1]", "y: float32[8,6] = aten::mul(a, s)",
+       MemoryAccess::kPlain},
+      {"ACast", pair, "y: bfloat16[8,6] = aten::_to_copy(a)", MemoryAccess::kConverting},
+      {"TwoDTypes", "input a float32[8,6]\ninput b bfloat16[8,6]",
+       "y: float32[8,6] = aten::mul(a, b)", MemoryAccess::kConverting},
+      {"ARowForAll", pair + "\ninput w float32[6]", "y: float32[8,6] = aten::mul(a, w)",
+       MemoryAccess::kBroadcast},
+      {"AlongRows", pair, "y: float32[8,1] = aten::sum(a)", MemoryAccess::kRowReduction},
+      {"AlongColumns", pair, "y: float32[1,6] = aten::sum(a)", MemoryAccess::kColumnReduction},
+      {"ToOneElement", pair, "y: float32[] = aten::mean(a)", MemoryAccess::kRowReduction},
+      {"Softmax", pair, "y: float32[8,6] = aten::_log_softmax(a)", MemoryAccess::kNormalization},
+      {"LayerNormBackward", pair, "y: float32[8,6] = aten::native_layer_norm_backward(a, b)",
+       MemoryAccess::kNormalization},
+      {"Concatenation", pair, "y: float32[16,6] = aten::cat(a, b)", MemoryAccess::kConcatenation},
+  };
+}
+
+class AccessTest : public testing::TestWithParam<AccessRow> {};
+
+TEST_P(AccessTest, IsThatOfItsTensors) {
+  const Graph graph = OneOp(GetParam().tensors, GetParam().op);
+  EXPECT_EQ(AccessOf(graph, MakerOf(graph)), GetParam().expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, AccessTest, testing::ValuesIn(Rows()), RowName());
+
+/// The graph with another layout of the value of that name.
+Graph WithStrides(Graph graph, const std::string& name, const std::vector<std::int64_t>& strides) {
+  for (Value& value : graph.values) {
+    value.strides = value.name == name ? strides : value.strides;
+  }
+  return graph;
+}
+
+// A slice of wider rows has holes; a transposed tensor none, but another layout than the rest; with
+// all tensors transposed alike the kernel walks through them as they lie.
+TEST(AccessTest, LayoutsDecide) {
+  const Graph graph = OneOp("input a float32[8,6]", "y: float32[8,6] = aten::neg(a)");
+  const OpId op = MakerOf(graph);
+  EXPECT_EQ(AccessOf(WithStrides(graph, "a", {12, 1}), op), MemoryAccess::kStrided);
+  const Graph transposed = WithStrides(graph, "a", {1, 8});
+  EXPECT_EQ(AccessOf(transposed, op), MemoryAccess::kStrided);
+  EXPECT_EQ(AccessOf(WithStrides(transposed, "y", {1, 8}), op), MemoryAccess::kPlain);
+}
+
+// 12 MB at a fifth of 2 TB/s: 30 us; at half of it 12 us.
+TEST(KernelRatesTest, BytesTakeTheTimeOfTheirAccess) {
+  const auto time = [](const std::string& op) {
+    const Graph graph = OneOp("input a float32[1000000]\ninput b float32[1000000]", op);
+    return RooflineTime(graph, MakerOf(graph), GpuWithKernels()).ns();
+  };
+  EXPECT_EQ(time("y: float32[1000000] = aten::add(a, b)"), 12'000);
+  EXPECT_EQ(time("y: float32[2000000] = aten::cat(a)"), 30'000);
+}
+
+Graph Product(const std::string& rows, const std::string& columns) {
+  return OneOp("input a bfloat16[" + rows + ",2000]\ninput b bfloat16[2000," + columns + "]",
+               "y: bfloat16[" + rows + "," + columns + "] = aten::mm(a, b)");
+}
+
+// 2e10 FLOP at 5e14 a second take 40 us (reading 24 MB at 1 TB/s 24 us), writing 10 MB 10 us.
+TEST(KernelRatesTest, AProductIsWrittenBehindItsFlops) {
+  const Graph graph = Product("1000", "5000");
+  EXPECT_EQ(RooflineTime(graph, MakerOf(graph), GpuWithKernels()).ns(), 53'000);
+}
+
+// Rows of 5001 elements of 2 bytes: 2.0004e10 FLOP at 1e14 a second and 10.002 MB.
+TEST(KernelRatesTest, AnUnalignedProductIsSlow) {
+  const Graph graph = Product("1000", "5001");
+  EXPECT_EQ(RooflineTime(graph, MakerOf(graph), GpuWithKernels()).ns(), 200'040 + 10'002 + 3'000);
+}
+
+// work_cost_test's attention over 1000 keys takes 12.8 us without a ramp, its backward 64.
+TEST(KernelRatesTest, AttentionRampsUp) {
+  const std::string heads = "bfloat16[1,8,1000,100]";
+  const std::string tensors = "input g " + heads + "\ninput q " + heads;
+  const Graph forward =
+      OneOp(tensors, "y: " + heads + " = aten::_scaled_dot_product_flash_attention(q, q, q)");
+  EXPECT_EQ(RooflineTime(forward, MakerOf(forward), GpuWithKernels()).ns(), 25'600);
+  const Graph backward = OneOp(
+      tensors, "y: " + heads + " = aten::_scaled_dot_product_flash_attention_backward(g, q, q, q)");
+  EXPECT_EQ(RooflineTime(backward, MakerOf(backward), GpuWithKernels()).ns(), 128'000);
+}
+
+}  // namespace
+}  // namespace dcsim
