@@ -6,6 +6,7 @@
 - mlp-8x4096: the same bits in every schedule whose sums have the same order as ZeRO-1's. With four micro-steps ZeRO-2 and 3
   add the ranks' gradients before those of the micro-steps; then, and against DDP, the bound below holds.
 - llama-3.2-1b: its embedding and attention add with atomics in the backward, so two runs of one plan differ, too.
+- A small network under autocast: the same bits whether its casts are fused into gathers or not.
 - Event-ordered schedules: the peak of allocated bytes is the same in every step, on every rank and in a second run, the peak
   of reserved bytes on every rank and in a second run, but for optimizer states that leave: their memory is free once the copy
   has ended.
@@ -49,6 +50,14 @@ EXACT: dict[str, dict[str, Any]] = {
     "zero3-offload-activations": {"policy": "deepcompile-0.19.8", "stage": 3, "passes": ["zero3_compile", "offload_activation_floor"]},
     "zero3-eager": {"policy": "deepspeed-eager", "stage": 3},
 }
+AUTOCAST = "tests/data/training/autocast"
+FUSED: dict[str, dict[str, Any]] = {
+    "zero3": {"stage": 3},
+    "zero3-fused": {"stage": 3, "fuse_casts": True},
+    "zero3-fused-ahead": {"stage": 3, "fuse_casts": True, "gather_ahead": 3, "release": "record_stream"},
+    "zero3-fused-kept": {"stage": 3, "fuse_casts": True, "keep_gathered": "all"},
+    "zero3-fused-deepcompile": {"policy": "deepcompile-0.19.8", "stage": 3, "passes": ["zero3_compile"]},
+}
 WITHIN = {"zero1-foreach": {"stage": 1, "optimizer": "foreach"}}
 REPEATED = ("zero1", "zero3-ahead")  # run twice
 # Memory depends on how far the GPU has come: of blocks that are free behind an event.
@@ -75,12 +84,12 @@ def measure(arguments: argparse.Namespace, workload: str, accumulation: int, spe
             plans += ["--plan", str(path)]
         out = Path(folder) / "out"
         out.mkdir()
-        command = [arguments.dc_run, "step", f"traces/{workload}", *plans, "--gpus", str(arguments.gpus), "--warmup", str(STEPS),
+        command = [arguments.dc_run, "step", workload if "/" in workload else f"traces/{workload}", *plans, "--gpus", str(arguments.gpus), "--warmup", str(STEPS),
                    "--steps", "3", "--no-trace", "--out", str(out)]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280)
         if done.returncode != 0:
             verdict(f"{workload}, accumulation {accumulation}", False, done.stderr.strip().splitlines()[-1])
-        files = {name: out / f"{workload}-{name}-{arguments.gpus}.json" for name in specs}
+        files = {name: out / f"{Path(workload).name}-{name}-{arguments.gpus}.json" for name in specs}
         return {name: json.loads(path.read_text()) for name, path in files.items() if path.exists()}
 
 
@@ -103,11 +112,11 @@ def distance(a: list[float], b: list[float]) -> float:
     return max(abs(x - y) for x, y in zip(a, b, strict=True)) / max(1.0, abs(b[0]))
 
 
-def check_losses(case: str, results: dict[str, Any], ddp: list[float], exact: set[str]) -> None:
-    first = results["zero1"]["losses"]
+def check_losses(case: str, results: dict[str, Any], ddp: list[float], exact: set[str], like: str = "zero1") -> None:
+    first = results[like]["losses"]
     for name, result in results.items():
         if name in exact:
-            verdict(f"{case}, {name}", result["losses"] == first, "the losses of zero1, bit for bit")
+            verdict(f"{case}, {name}", result["losses"] == first, f"the losses of {like}, bit for bit")
         else:
             far = distance(result["losses"], first)
             verdict(f"{case}, {name}", far <= BOUND, f"{far:.1e} from zero1's losses")
@@ -164,6 +173,9 @@ def main() -> int:
             if workload != "mlp-8x4096" and accumulation > 1:
                 specs = {name: spec for name, spec in some.items() if "-" not in name}
             cases.append(check(arguments, workload, accumulation, specs))
+    fused = measure(arguments, AUTOCAST, 1, FUSED)
+    if "zero3" in fused:
+        check_losses(f"autocast, {arguments.gpus} GPUs", fused, [], set(fused), like="zero3")
     if arguments.out:
         Path(arguments.out).write_text(json.dumps({"cases": cases}) + "\n")
     return 1 if failed else 0
