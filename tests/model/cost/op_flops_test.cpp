@@ -200,9 +200,9 @@ TEST(CountModelFlopsTest, LlamaIsThreeTimesItsForwardProducts) {
   constexpr std::int64_t kLayer = 2 * (4096 * 4096 + 1024 * 4096) + 3 * 14336 * 4096;
   constexpr std::int64_t kWeights = 32 * kLayer + std::int64_t{128256} * 4096;
   constexpr std::int64_t kAttention = std::int64_t{4} * 32 * kTokens * kTokens * 128 / 2;
-  constexpr std::int64_t kRotary = 2 * 64 * kTokens;
+  constexpr std::int64_t kRotary = 128 * kTokens;
   const std::int64_t expected =
-      3 * 2 * kTokens * kWeights + 32 * (kAttention + kAttention / 2 * 5) + kRotary;
+      6 * kTokens * kWeights + 32 * (kAttention + kAttention / 2 * 5) + kRotary;
   EXPECT_EQ(CountModelFlops(WorkloadGraph("llama-3-8b")), expected);
 }
 

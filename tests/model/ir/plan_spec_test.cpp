@@ -7,7 +7,7 @@
 namespace dcsim {
 namespace {
 
-const char kSmallest[] = R"({"format": "dc-plan-spec/1", "policy": "plain-1", "stage": 2})";
+constexpr char kSmallest[] = R"({"format": "dc-plan-spec/1", "policy": "plain-1", "stage": 2})";
 
 PlanSpec Read(const Json& document) {
   return ReadPlanSpec(document, PointerLocator("p"));

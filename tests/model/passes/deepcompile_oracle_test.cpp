@@ -159,39 +159,57 @@ std::vector<StatePlace> PlacesOf(StateOffload& offload, const Json& graph, bool 
   return places;
 }
 
+/// How many states leave in the forward graphs of the rows, and come back before or at the end of a
+/// backward one.
+struct StateMoves {
+  std::size_t left = 0;
+  std::size_t early = 0;
+  std::size_t late = 0;
+
+  void Count(const Json& graph, const std::vector<StatePlace>& places) {
+    if (!graph["backward"].get<bool>()) {
+      left += places.size();
+      return;
+    }
+    const auto at_end = [&](const StatePlace& place) {
+      return place.first + 1 == graph["peaks"].size();
+    };
+    const auto last = std::count_if(places.begin(), places.end(), at_end);
+    late += static_cast<std::size_t>(last);
+    early += places.size() - static_cast<std::size_t>(last);
+  }
+};
+
+std::vector<Bytes> SizesOf(const Json& row) {
+  std::vector<Bytes> sizes;
+  for (const Json& size : row["sizes"]) {
+    sizes.emplace_back(size.get<std::int64_t>());
+  }
+  return sizes;
+}
+
 using StateOracleTest = DeepCompileOracleTest;
 
 TEST_P(StateOracleTest, OptimizerStatesMoveAlike) {
   const Json document = Document();
   ASSERT_GE(document["offload"].size(), 300U);
   std::size_t stay = 0;
-  std::size_t early = 0;
-  std::size_t late = 0;
+  StateMoves moves;
   for (std::size_t i = 0; i < document["offload"].size(); ++i) {
     const Json& row = document["offload"][i];
-    std::vector<Bytes> sizes;
-    for (const Json& size : row["sizes"]) {
-      sizes.emplace_back(size.get<std::int64_t>());
-    }
-    StateOffload offload(sizes, Bytes(row["total"].get<std::int64_t>()));
-    std::size_t left = 0;
+    StateOffload offload(SizesOf(row), Bytes(row["total"].get<std::int64_t>()));
+    const std::size_t left = moves.left;
     for (const Json& graph : row["graphs"]) {
       const auto places = PlacesOf(offload, graph, graph == row["graphs"].back());
       EXPECT_EQ(places, graph["moves"].get<std::vector<StatePlace>>()) << "offload " << i;
-      const bool backward = graph["backward"].get<bool>();
-      left += backward ? 0U : places.size();
-      for (const auto& [before, state] : places) {
-        const bool at_end = before + 1 == graph["peaks"].size();
-        late += backward && at_end ? 1U : 0U;
-        early += backward && !at_end ? 1U : 0U;
-      }
+      moves.Count(graph, places);
     }
-    stay += left == 0 ? 1U : 0U;
+    stay += left == moves.left ? 1U : 0U;
   }
   // The rows would prove little if states always stayed, or always came back at the end.
   EXPECT_GE(stay, 20U);
-  EXPECT_GE(early, 100U);
-  EXPECT_GE(late, 100U);
+  EXPECT_GE(moves.early, 100U);
+  EXPECT_GE(moves.late, 100U);
 }
 
 TEST_P(DeepCompileOracleTest, TheSameParametersStayGathered) {

@@ -120,8 +120,8 @@ class FusedScheduleTest : public testing::Test {
   }
 
   Schedule LowerStep(const PlanSpec& spec) const {
-    Schedule schedule = Lower(Resolve(spec, graph_, 2), graph_, nullptr, {});
-    EXPECT_THAT(Verify(schedule, graph_), testing::IsEmpty());
+    Schedule schedule = Lower(Resolve(spec, graph, 2), graph, nullptr, {});
+    EXPECT_THAT(Verify(schedule, graph), testing::IsEmpty());
     return schedule;
   }
 
@@ -131,7 +131,7 @@ class FusedScheduleTest : public testing::Test {
         tasks.begin(), tasks.end(), [&](const Task& task) { return task.kind == kind; }));
   }
 
-  const Graph graph_ = TrainingGraph("autocast");
+  Graph graph = TrainingGraph("autocast");
 };
 
 // The network casts weight and bias of both layers and the head's weight in the forward, the three
@@ -152,7 +152,7 @@ TEST_F(FusedScheduleTest, CastsOfShardsReplaceCastsOfParameters) {
       continue;
     }
     const Collective& gather = *fused.FindCollective(id);
-    const std::string& name = graph_.param(gather.calls.front().param).name;
+    const std::string& name = graph.param(gather.calls.front().param).name;
     EXPECT_EQ(gather.dtype, cast.contains(name) ? DType::kBFloat16 : DType::kFloat32) << name;
   }
 }
@@ -215,7 +215,7 @@ TEST_F(FusedScheduleTest, OtherStagesAndCopyEnginesAreRefused) {
     PlanSpec spec = Spec("plain-1", true);
     change(spec.options);
     try {
-      Resolve(spec, graph_, 2);
+      Resolve(spec, graph, 2);
     } catch (const Error& error) {
       return error.what();
     }
