@@ -5,6 +5,10 @@
 namespace dcsim {
 namespace {
 
+bool IsAlike(const Value& value, const Value& other) {
+  return value.shape == other.shape && value.strides == other.strides;
+}
+
 /// The cast of a whole tensor to another dtype and nothing else (is_cast_op in util.py): the dtype,
 /// or nothing.
 std::optional<DType> CastOf(const Graph& graph, OpId id) {
@@ -12,6 +16,10 @@ std::optional<DType> CastOf(const Graph& graph, OpId id) {
   const std::string_view target = graph.target(id);
   const bool casts = target == "aten::_to_copy" || target == "prims::convert_element_type";
   if (!casts || op.arguments.size() < 2 || !std::holds_alternative<DType>(op.arguments[1])) {
+    return std::nullopt;
+  }
+  if (op.inputs.size() != 1 || op.outputs.size() != 1 || op.outputs.front().is_none() ||
+      !IsAlike(graph.value(op.inputs.front()), graph.value(op.outputs.front()))) {
     return std::nullopt;
   }
   const bool more =

@@ -26,7 +26,9 @@ Graph WithCasts(const std::string& text) {
   for (std::size_t i = 0; i < graph.ops.size(); ++i) {
     Op& op = graph.ops[i];
     if (graph.target(OpId(i)).starts_with("aten::_to_copy")) {
-      op.arguments = {op.inputs.front(), graph.value(op.outputs.front()).dtype, {}, {}, {}, false};
+      const ValueId made = op.outputs.front();
+      const DType dtype = made.is_none() ? DType::kBFloat16 : graph.value(made).dtype;
+      op.arguments = {op.inputs.front(), dtype, {}, {}, {}, false};
     }
   }
   return graph;
@@ -72,6 +74,8 @@ std::vector<CastRow> Rows() {
                 product)},
       {"ToAWiderDType", false, OneGraph("c: float64[2,2] = aten::_to_copy(w)\n" + product)},
       {"TheCallerGetsTheResult", false, OneGraph(cast + product, "output c as cast\n")},
+      {"NobodyTakesTheResult", false,
+       OneGraph("_ = aten::_to_copy(w)\ny: bfloat16[2,2] = aten::mm(x, x)")},
       {"NotCastAtAll", false, OneGraph("y: bfloat16[2,2] = aten::mm(x, w)")},
   };
 }
