@@ -73,7 +73,7 @@ def table_text(rows):
         "",
         "Made by `tools/accuracy.py`; a test predicts every row again and fails when an error grows. ms: median step, maximum over ranks.",
         "Inside: the measured step is within the prediction's bound (nine of ten should be).",
-        "Error: predicted against measured, %. Roofline: the same without the workload's profile (`--no-profile`), whatever it computes then priced by data-sheet rates. Spread: longest less shortest repeat, % of the median. Memory: errors of peak allocated and reserved, %.",
+        "Error: predicted against measured, %. Roofline: the same without the workload's profile (`--no-profile`), ops priced by the roofline. Spread: longest less shortest repeat, % of the median. Memory: errors of peak allocated and reserved, %.",
         "",
     ]
     for key in ("workload", "cluster"):

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cmath>
+#include <functional>
 
 namespace dcsim {
 
@@ -66,13 +67,30 @@ void ReadWorkspaces(ObjectReader& object, GpuSpec& gpu) {
   object.Optional("bias_workspace", ReadBytes, gpu.bias_workspace);
 }
 
-void ReadKernels(ObjectReader& object, GpuSpec& gpu) {
-  const Json* value = object.Find("kernels");
+/// An optional object with a "source" for people; `read` takes its other keys.
+void ReadSourced(ObjectReader& object,
+                 std::string_view key,
+                 const std::function<void(ObjectReader&)>& read) {
+  const Json* value = object.Find(key);
   if (value == nullptr) {
     return;
   }
-  const Path path = object.At("kernels");
+  const Path path = object.At(key);
   ObjectReader fields(*value, path, object.faults());
+  read(fields);
+  std::string source;
+  fields.Required("source", ReadString, source);
+  fields.RejectUnknown();
+}
+
+void ReadOptionalTime(ObjectReader& object, std::string_view key, std::optional<Duration>& target) {
+  Duration time;
+  if (object.Optional(key, ReadDuration, time)) {
+    target = time;
+  }
+}
+
+void ReadKernels(ObjectReader& fields, GpuSpec& gpu) {
   KernelRates kernels;
   for (std::size_t i = 0; i < kMemoryAccesses; ++i) {
     ReadShare(fields, MemoryAccessNames()[i], kernels.access[i]);
@@ -83,35 +101,14 @@ void ReadKernels(ObjectReader& object, GpuSpec& gpu) {
       kernels.attention_ramp < 0) {
     fields.faults().Add(fields.At("attention_ramp"), "expected a number of keys, 0 or more");
   }
-  std::string source;
-  fields.Required("source", ReadString, source);
-  fields.RejectUnknown();
   gpu.kernels = kernels;
 }
 
-void ReadGaps(ObjectReader& object, GpuSpec& gpu) {
-  const Json* gaps = object.Find("gaps");
-  if (gaps == nullptr) {
-    return;
-  }
-  const Path path = object.At("gaps");
-  ObjectReader fields(*gaps, path, object.faults());
-  Duration kernel;
-  if (fields.Optional("kernel", ReadDuration, kernel)) {
-    gpu.gaps.kernel = kernel;
-  }
-  Duration step;
-  if (fields.Optional("step", ReadDuration, step)) {
-    gpu.gaps.step = step;
-  }
-  fields.Optional("collective", ReadDuration, gpu.gaps.collective);
-  Duration queued;
-  if (fields.Optional("queued", ReadDuration, queued)) {
-    gpu.gaps.queued = queued;
-  }
-  std::string source;
-  fields.Required("source", ReadString, source);
-  fields.RejectUnknown();
+void ReadGaps(ObjectReader& fields, DeviceGaps& gaps) {
+  ReadOptionalTime(fields, "kernel", gaps.kernel);
+  ReadOptionalTime(fields, "step", gaps.step);
+  fields.Optional("collective", ReadDuration, gaps.collective);
+  ReadOptionalTime(fields, "queued", gaps.queued);
 }
 
 /// A row of the contention table: {collective: 0.68, streaming: 0.95}.
@@ -154,43 +151,27 @@ void ReadRanksApart(ObjectReader& object, Contention& contention) {
   fields.RejectUnknown();
 }
 
-void ReadContention(ObjectReader& object, GpuSpec& gpu) {
-  const Json* table = object.Find("contention");
-  if (table == nullptr) {
-    return;
-  }
-  const Path path = object.At("contention");
-  ObjectReader fields(*table, path, object.faults());
+void ReadContention(ObjectReader& fields, Contention& contention) {
   for (std::size_t work = 0; work < kDeviceUses; ++work) {
     const std::string_view name = DeviceUseNames()[work];
     if (const Json* row = fields.Find(name)) {
-      ReadContentionRow(*row, fields.At(name), object.faults(), gpu.contention.permille[work]);
+      ReadContentionRow(*row, fields.At(name), fields.faults(), contention.permille[work]);
     }
   }
-  Contention& contention = gpu.contention;
   if (fields.Find("collective_multiprocessors") != nullptr) {
     ReadCount(fields, "collective_multiprocessors", contention.collective_multiprocessors);
   }
   fields.Optional("streaming_kernel", ReadDuration, contention.streaming_kernel);
   fields.Optional("collective_start", ReadDuration, contention.collective_start);
   ReadRanksApart(fields, contention);
-  std::string source;
-  fields.Required("source", ReadString, source);
-  fields.RejectUnknown();
   contention.measured = true;
 }
 
-void ReadErrors(ObjectReader& object, GpuSpec& gpu) {
-  const Json* value = object.Find("errors");
-  if (value == nullptr) {
-    return;
-  }
-  const Path path = object.At("errors");
-  ObjectReader fields(*value, path, object.faults());
+void ReadErrors(ObjectReader& fields, GpuSpec& gpu) {
   PartErrors errors;
   const auto read = [&](std::string_view key, double& share) {
     if (fields.Required(key, ReadNumber, share) && !(share >= 0 && share <= 1)) {
-      object.faults().Add(fields.At(key), "expected a standard deviation as a share, 0 to 1");
+      fields.faults().Add(fields.At(key), "expected a standard deviation as a share, 0 to 1");
     }
   };
   read("ops", errors.ops);
@@ -200,9 +181,6 @@ void ReadErrors(ObjectReader& object, GpuSpec& gpu) {
   read("host", errors.host);
   read("host_copies", errors.host_copies);
   fields.Required("step", ReadDuration, errors.step);
-  std::string source;
-  fields.Required("source", ReadString, source);
-  fields.RejectUnknown();
   gpu.errors = errors;
 }
 
@@ -230,10 +208,11 @@ GpuSpec ReadGpu(const Json& value, const Path& path, Faults& faults) {
   ReadShare(object, "bandwidth_efficiency", gpu.bandwidth_efficiency);
   object.Required("shortest_kernel", ReadDuration, gpu.shortest_kernel);
   ReadWorkspaces(object, gpu);
-  ReadKernels(object, gpu);
-  ReadGaps(object, gpu);
-  ReadContention(object, gpu);
-  ReadErrors(object, gpu);
+  ReadSourced(object, "kernels", [&](ObjectReader& fields) { ReadKernels(fields, gpu); });
+  ReadSourced(object, "gaps", [&](ObjectReader& fields) { ReadGaps(fields, gpu.gaps); });
+  ReadSourced(object, "contention",
+              [&](ObjectReader& fields) { ReadContention(fields, gpu.contention); });
+  ReadSourced(object, "errors", [&](ObjectReader& fields) { ReadErrors(fields, gpu); });
   object.Required("source", ReadString, gpu.source);
   object.RejectUnknown();
   return gpu;

@@ -126,11 +126,9 @@ std::map<DType, std::int64_t> ModelFlopsByDType(const Graph& graph) {
   std::map<DType, std::int64_t> flops;
   for (std::size_t i = 0; i < graph.ops.size(); ++i) {
     const std::int64_t own = graph.ops[i].recompute ? 0 : CountFlops(graph, OpId(i));
-    const auto& outputs = graph.ops[i].outputs;
-    const auto result = std::find_if(outputs.begin(), outputs.end(),
-                                     [](ValueId output) { return !output.is_none(); });
-    if (own != 0 && result != outputs.end()) {
-      flops[graph.value(*result).dtype] += own;
+    const ValueId result = graph.ops[i].first_output();
+    if (own != 0 && !result.is_none()) {
+      flops[graph.value(result).dtype] += own;
     }
   }
   return flops;

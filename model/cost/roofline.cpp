@@ -53,13 +53,10 @@ bool IsAligned(const Value& matrix) {
   return pitch * ElementBytes(matrix.dtype) % kAlignment == 0;
 }
 
-bool HasResult(const Op& op) {
-  return !op.outputs.empty() && !op.outputs.front().is_none();
-}
-
 bool IsAlignedProduct(const Graph& graph, const Op& op) {
   const std::size_t factors = std::min<std::size_t>(2, op.inputs.size());
-  return IsAligned(graph.value(op.outputs.front())) &&
+  const ValueId result = op.first_output();
+  return (result.is_none() || IsAligned(graph.value(result))) &&
          std::all_of(op.inputs.end() - static_cast<std::ptrdiff_t>(factors), op.inputs.end(),
                      [&](ValueId factor) { return IsAligned(graph.value(factor)); });
 }
@@ -67,7 +64,8 @@ bool IsAlignedProduct(const Graph& graph, const Op& op) {
 double ProductSeconds(const Graph& graph, OpId id, const GpuSpec& gpu) {
   const KernelRates& kernels = *gpu.kernels;
   const Op& op = graph.op(id);
-  const Bytes written = graph.value(op.outputs.front()).bytes();
+  const ValueId result = op.first_output();
+  const Bytes written = result.is_none() ? Bytes(0) : graph.value(result).bytes();
   const Bytes read = CountBytes(graph, id) - written;
   const double efficiency =
       IsAlignedProduct(graph, op) ? gpu.matmul_efficiency : kernels.unaligned_product;
@@ -155,13 +153,12 @@ MemoryAccess AccessOf(const Graph& graph, OpId id) {
       target.find("softmax") != std::string_view::npos) {
     return MemoryAccess::kNormalization;
   }
-  const auto made = std::find_if(op.outputs.begin(), op.outputs.end(),
-                                 [](ValueId output) { return !output.is_none(); });
+  const ValueId made = op.first_output();
   const ValueId largest = LargestInput(graph, op);
-  if (made == op.outputs.end() || largest.is_none()) {
+  if (made.is_none() || largest.is_none()) {
     return MemoryAccess::kPlain;
   }
-  const Value& result = graph.value(*made);
+  const Value& result = graph.value(made);
   const Value& read = graph.value(largest);
   constexpr std::int64_t kReduces = 4;  // elements read for one written, at least
   if (read.numel() < kReduces * result.numel() || read.shape.empty()) {
@@ -175,12 +172,13 @@ MemoryAccess AccessOf(const Graph& graph, OpId id) {
 Duration RooflineTime(const Graph& graph, OpId id, const GpuSpec& gpu) {
   const OpClass op_class = ClassifyOp(graph, id);
   double seconds = 0;
-  if (gpu.kernels && op_class == OpClass::kMatmul && HasResult(graph.op(id))) {
+  if (gpu.kernels && op_class == OpClass::kMatmul) {
     seconds = ProductSeconds(graph, id, gpu);
   } else {
     const bool streams = gpu.kernels && op_class == OpClass::kStreaming;
-    const double ramp = gpu.kernels && CountFlops(graph, id) > 0 ? RampOf(graph, id, gpu) : 1;
-    seconds = std::max(SecondsAtPeak(graph, id, gpu) / Efficiency(op_class, gpu) * ramp,
+    const double at_peak = SecondsAtPeak(graph, id, gpu);
+    const double ramp = gpu.kernels && at_peak > 0 ? RampOf(graph, id, gpu) : 1;
+    seconds = std::max(at_peak / Efficiency(op_class, gpu) * ramp,
                        AccessSeconds(CountBytes(graph, id), gpu,
                                      streams ? AccessOf(graph, id) : MemoryAccess::kPlain));
   }

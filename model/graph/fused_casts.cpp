@@ -39,12 +39,9 @@ class CastFinder {
  public:
   explicit CastFinder(const Graph& graph)
       : graph_(graph),
-        param_of_(graph.storages.size()),
+        param_of_(AnalyseStep(graph).param_of),
         returned_(graph.values.size()),
         reads_(graph.params.size()) {
-    for (std::size_t i = 0; i < graph.params.size(); ++i) {
-      param_of_[graph.storage_of(graph.params[i].value).index()] = ParamId(i);
-    }
     for (const Subgraph& subgraph : graph.graphs) {
       for (const GraphOutput& output : subgraph.outputs) {
         returned_[output.value.index()] =

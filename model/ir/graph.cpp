@@ -1,5 +1,7 @@
 #include "model/ir/graph.h"
 
+#include <algorithm>
+
 namespace dcsim {
 
 std::int64_t Value::numel() const {
@@ -22,6 +24,12 @@ bool Value::is_contiguous() const {
     expected *= shape[i];
   }
   return true;
+}
+
+ValueId Op::first_output() const {
+  const auto first = std::find_if(outputs.begin(), outputs.end(),
+                                  [](ValueId output) { return !output.is_none(); });
+  return first == outputs.end() ? ValueId::None() : *first;
 }
 
 std::string_view Graph::target(OpId id) const {

@@ -103,6 +103,9 @@ struct Op {
   std::vector<Argument> arguments;
   std::vector<ValueId> inputs;   // every tensor among the arguments, in order
   std::vector<ValueId> outputs;  // None() where a return is unused or no tensor
+
+  /// The first output that is one, or None().
+  ValueId first_output() const;
 };
 
 enum class Direction : std::uint8_t { kForward, kBackward };

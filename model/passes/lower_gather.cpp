@@ -5,13 +5,23 @@
 namespace dcsim {
 namespace {
 
-/// Buffer for a whole parameter, from the gather stream's pool as DeepCompile allocates it.
-BufferId AddGatheredBuffer(LowerState& state, ParamId param, std::int64_t elements) {
+/// Of elements of a parameter as it is gathered, from the gather stream's pool as DeepCompile
+/// allocates them.
+Buffer GatherPoolBuffer(const LowerState& state,
+                        ParamId param,
+                        std::int64_t elements,
+                        BufferClass buffer_class) {
   Buffer buffer;
   buffer.bytes = Bytes(elements * ElementBytes(state.graph.gather_dtype(param)));
   buffer.subject = static_cast<std::uint32_t>(param.index());
   buffer.pool = static_cast<std::uint8_t>(StreamRole::kGather);
-  buffer.buffer_class = BufferClass::kGatheredParameter;
+  buffer.buffer_class = buffer_class;
+  return buffer;
+}
+
+/// For a whole parameter.
+BufferId AddGatheredBuffer(LowerState& state, ParamId param, std::int64_t elements) {
+  Buffer buffer = GatherPoolBuffer(state, param, elements, BufferClass::kGatheredParameter);
   if (state.plan.options.release == ReleaseMode::kRecordStream) {
     buffer.recorded_streams = StreamBit(StreamRole::kCompute);
   }
@@ -44,11 +54,7 @@ bool CastsShard(const LowerState& state, ParamId param) {
 /// it frees it. The stream waits for compute here, not again for the gather.
 BufferId AddCastShard(LowerState& state, ParamId param) {
   const std::int64_t elements = ShardElements(state.graph.numel(param), state.plan.ranks);
-  Buffer buffer;
-  buffer.bytes = Bytes(elements * ElementBytes(state.graph.gather_dtype(param)));
-  buffer.subject = static_cast<std::uint32_t>(param.index());
-  buffer.pool = static_cast<std::uint8_t>(StreamRole::kGather);
-  buffer.buffer_class = BufferClass::kTemporary;
+  const Buffer buffer = GatherPoolBuffer(state, param, elements, BufferClass::kTemporary);
   const BufferId shard = state.builder.AddBuffer(buffer);
   TaskDraft draft = state.Draft(TaskKind::kCastShard, StreamRole::kGather);
   const Bytes moved = Bytes(elements * ElementBytes(state.graph.dtype(param))) + buffer.bytes;

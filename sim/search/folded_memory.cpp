@@ -213,9 +213,6 @@ class PeakSum {
 std::optional<FoldedMemory> FindFoldedMemory(const SearchProblem& problem,
                                              const ScheduleOptions& options,
                                              std::uint32_t order) {
-  if (options.fuse_casts) {
-    return std::nullopt;
-  }
   const Graph& graph = problem.inputs.graph;
   const Schedule schedule = LowerFor(AllKept(problem, options, order), problem.inputs);
   FoldedMemory memory;

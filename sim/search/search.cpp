@@ -154,7 +154,9 @@ SearchResult SearchByDefault(Evaluator& evaluator,
 SearchResult Search(Evaluator& evaluator,
                     const SearchSpace& space,
                     const SearchSettings& settings) {
-  const Moves moves(evaluator.problem(), space);
+  SearchSpace decided = space;
+  LeaveOutUselessFusing(evaluator.problem().inputs.graph, decided);
+  const Moves moves(evaluator.problem(), decided);
   if (settings.method == SearchMethod::kDefault) {
     return SearchByDefault(evaluator, moves, settings);
   }

@@ -96,6 +96,12 @@ void Normalise(ScheduleOptions& options) {
   }
 }
 
+void AddOnce(const ScheduleOptions& options, std::vector<ScheduleOptions>& all) {
+  if (std::find(all.begin(), all.end(), options) == all.end()) {
+    all.push_back(options);
+  }
+}
+
 ScheduleOptions OptionsOf(const Json& combination) {
   Faults faults(PointerLocator("combination"));
   const Path root;
@@ -127,8 +133,8 @@ std::vector<ScheduleOptions> Combine(const std::vector<Dimension>& dimensions,
     ScheduleOptions options = OptionsOf(combination);
     Normalise(options);
     faults = FindOptionFaults(options);
-    if (faults.empty() && std::find(all.begin(), all.end(), options) == all.end()) {
-      all.push_back(options);
+    if (faults.empty()) {
+      AddOnce(options, all);
     }
   }
   if (all.empty()) {
@@ -286,9 +292,7 @@ void LeaveOutUselessFusing(const Graph& graph, SearchSpace& space) {
   std::vector<ScheduleOptions> kept;
   for (ScheduleOptions options : space.options) {
     options.fuse_casts = false;
-    if (std::find(kept.begin(), kept.end(), options) == kept.end()) {
-      kept.push_back(options);
-    }
+    AddOnce(options, kept);
   }
   space.options = std::move(kept);
 }

@@ -96,7 +96,6 @@ LoadedSearch Load(const SearchCommandOptions& options) {
   const PredictionInputs inputs{workload.graph, profile ? &*profile : nullptr, cluster};
   Plan baseline = LoadBaseline(options.baseline, space, inputs, ranks);
   TakeTraining(baseline.options, space);
-  LeaveOutUselessFusing(workload.graph, space);
   const bool lacks_copies = LeaveOutUnmeasuredCopies(cluster, ranks, space);
   return {std::move(workload), std::move(cluster),  std::move(profile),
           std::move(space),    std::move(baseline), lacks_copies};

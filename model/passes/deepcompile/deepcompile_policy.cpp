@@ -177,8 +177,8 @@ class Zero3Passes {
           std::find_if(candidates_.begin(), candidates_.end(),
                        [&](const KeepCandidate& each) { return each.param == node.param; });
       if (known == candidates_.end()) {
-        const Bytes bytes(graph_.numel(node.param) * ElementBytes(graph_.dtype(node.param)));
-        candidates_.push_back({node.param, node.time, bytes});
+        const Value& whole = graph_.value(graph_.param(node.param).value);
+        candidates_.push_back({node.param, node.time, whole.bytes()});
       } else {
         known->time += node.time;
       }
@@ -253,12 +253,14 @@ Plan ResolveDeepCompile(const PlanSpec& spec,
   if (spec.options.stage != 3) {
     return ResolveRecordedOrder(spec, graph, ranks);
   }
-  if (VersionOf(spec.policy) < DeepSpeedVersion::kRelease0196) {
-    const PlannedGraph planned(graph, spec.options);
-    return Zero3Passes(spec, planned.get(), ranks, inputs).Run();
-  }
-  Plan plan = Zero3Passes(spec, FuseCasts(graph), ranks, inputs).Run();
-  plan.options.fuse_casts = spec.options.fuse_casts || !RunsPass(spec, "prefetch");
+  // Since PR #7588 insertion fuses casts, and prefetch undoes it.
+  const bool inserts_fused = VersionOf(spec.policy) >= DeepSpeedVersion::kRelease0196;
+  ScheduleOptions inserted = spec.options;
+  inserted.fuse_casts = inserted.fuse_casts || inserts_fused;
+  const PlannedGraph planned(graph, inserted);
+  Plan plan = Zero3Passes(spec, planned.get(), ranks, inputs).Run();
+  plan.options.fuse_casts =
+      spec.options.fuse_casts || (inserts_fused && !RunsPass(spec, "prefetch"));
   return plan;
 }
 

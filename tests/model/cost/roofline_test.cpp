@@ -118,6 +118,14 @@ TEST(KernelRatesTest, AProductIsWrittenBehindItsFlops) {
   EXPECT_EQ(RooflineTime(graph, MakerOf(graph), GpuWithKernels()).ns(), 53'000);
 }
 
+// Nobody takes the result: nothing to write, and no rows of it to align.
+TEST(KernelRatesTest, AProductThatNobodyTakesWritesNothing) {
+  Graph graph = Product("1000", "5000");
+  const OpId op = MakerOf(graph);
+  graph.ops[op.index()].outputs = {ValueId::None()};
+  EXPECT_EQ(RooflineTime(graph, op, GpuWithKernels()).ns(), 43'000);
+}
+
 // Rows of 5001 elements of 2 bytes: 2.0004e10 FLOP at 1e14 a second and 10.002 MB.
 TEST(KernelRatesTest, AnUnalignedProductIsSlow) {
   const Graph graph = Product("1000", "5001");

@@ -27,7 +27,6 @@ class MemoryLimitTest : public testing::TestWithParam<LimitRow> {
                             cluster.gpu.name)),
         problem(MakeProblem({graph, profile ? &*profile : nullptr, cluster}, 4)),
         space(ReadSearchSpace(DefaultSearchSpace(), PointerLocator("default"))) {
-    LeaveOutUselessFusing(graph, space);
     for (ScheduleOptions& options : space.options) {
       options.allocator = GetParam().allocator;
     }
