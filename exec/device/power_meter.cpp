@@ -59,7 +59,7 @@ class PowerMeter::Nvml {
   bool works_ = false;
 };
 
-/// Adds up clocks until it is ended.
+/// Adds up clocks from its start until it is ended.
 class PowerMeter::Sampler {
  public:
   explicit Sampler(const Nvml& nvml)
@@ -89,12 +89,12 @@ class PowerMeter::Sampler {
   void Run() {
     constexpr auto kInterval = std::chrono::milliseconds(100);
     std::unique_lock lock(mutex_);
-    while (!woken_.wait_for(lock, kInterval, [this] { return ended_; })) {
+    do {
       if (const unsigned mhz = nvml_.SmClockMhz(); mhz != 0) {
         clocks_ += mhz;
         ++samples_;
       }
-    }
+    } while (!woken_.wait_for(lock, kInterval, [this] { return ended_; }));
   }
 
   const Nvml& nvml_;

@@ -55,6 +55,18 @@ struct KernelRates {
   double attention_ramp = 0;     // keys: attention over S of them takes 1 + ramp / S times as long
 };
 
+/// What a power limit does to a GPU's clock and its kernels. Energies of kernels go with
+/// (clock / highest_mhz)^exponent, so a step that needs too many watts runs at a lower clock.
+struct PowerModel {
+  double limit_watts = 0;
+  double idle_watts = 0;    // whatever the GPU does
+  double highest_mhz = 0;   // SM clock without need to save power
+  double profiled_mhz = 0;  // at which op times were measured that do not say their own
+  double exponent = 0;
+  std::array<double, kDeviceUses> watts{};  // of a work beyond idle, at the highest clock
+  std::array<double, kDeviceUses> slows{};  // times go with (profiled clock / clock)^slows
+};
+
 /// How wrong the parts of a prediction are: standard deviations, as shares of the part's times.
 struct PartErrors {
   double ops = 0;       // profiled ones
@@ -87,6 +99,7 @@ struct GpuSpec {
   std::optional<KernelRates> kernels;
   DeviceGaps gaps;
   Contention contention;
+  std::optional<PowerModel> power;  // none: clocks do not change
   std::optional<PartErrors> errors;
   std::string source;  // of these figures, for people
 
@@ -168,6 +181,9 @@ struct Cluster {
   /// How many times as long kernels take on the slowest GPU of the job as on the one that was
   /// profiled; all others wait for it.
   double straggler = 1;
+  /// How many times the profiled GPU's energy the hungriest GPU of the job needs for the same work:
+  /// at the power limit it has the lowest clock, and all others wait for it.
+  double straggler_power = 1;
   std::string measured;  // versions, machine, date and command of the tables
   Json document;         // the whole file, for results
 

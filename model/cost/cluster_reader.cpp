@@ -167,6 +167,12 @@ Cluster ReadCluster(const Json& document, const Locator& locate) {
     faults.Add(object.At("straggler"),
                "expected how many times as long one rank's kernels take, from 1 to 100");
   }
+  constexpr double kMostPower = 10;
+  if (object.Optional("straggler_power", ReadNumber, cluster.straggler_power) &&
+      !(cluster.straggler_power >= 1 && cluster.straggler_power <= kMostPower)) {
+    faults.Add(object.At("straggler_power"),
+               "expected how many times the profiled GPU's energy one GPU needs, from 1 to 10");
+  }
   object.Required("measured", ReadString, cluster.measured);
   ReadTables(object, cluster);
   object.RejectUnknown();

@@ -1,6 +1,7 @@
 #include "model/cost/work_cost.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 
@@ -8,6 +9,7 @@
 #include "model/cost/collective_cost.h"
 #include "model/cost/multiprocessor_share.h"
 #include "model/cost/op_flops.h"
+#include "model/cost/power.h"
 #include "model/cost/roofline.h"
 #include "model/graph/step_facts.h"
 
@@ -27,19 +29,6 @@ struct CostInputs {
 
 Duration RoundUpNs(double seconds) {
   return Duration::FromNs(static_cast<std::int64_t>(std::ceil(seconds * 1e9)));
-}
-
-DeviceUse UseOf(const Graph& graph, OpId id) {
-  switch (ClassifyOp(graph, id)) {
-    case OpClass::kMatmul:
-      return DeviceUse::kMatmul;
-    case OpClass::kAttention:
-    case OpClass::kAttentionBackward:
-      return DeviceUse::kAttention;
-    case OpClass::kStreaming:
-      return DeviceUse::kStreaming;
-  }
-  return DeviceUse::kStreaming;
 }
 
 /// The measured rate of memory work, if any.
@@ -210,20 +199,47 @@ WorkCost CostOf(const CostInputs& inputs, const Work& work) {
   return {};
 }
 
-/// The cost on a rank whose kernels are slower. Collectives wait for it, and go on as fast as ever.
-void SlowDown(const Work& work, double straggler, WorkCost& cost) {
+/// The cost where kernels take `factor` times as long as they were measured. Collectives wait for
+/// the slowest rank, and go on as fast as ever.
+void SlowDown(const Work& work, double factor, WorkCost& cost) {
   const bool kernels = work.kind == Work::Kind::kOp || work.kind == Work::Kind::kMemory;
-  if (!kernels || straggler == 1) {
+  if (!kernels || factor == 1) {
     return;
   }
-  const auto slower = [straggler](Duration time) {
-    return Duration::FromNs(std::llround(static_cast<double>(time.ns()) * straggler));
+  const auto slower = [factor](Duration time) {
+    return Duration::FromNs(std::llround(static_cast<double>(time.ns()) * factor));
   };
   cost.device = slower(cost.device);
   cost.room = slower(cost.room);
 }
 
+/// By use, what a work takes at a clock over what it took when it was measured.
+std::array<double, kDeviceUses> ClockFactors(const CostInputs& inputs, double clock_mhz) {
+  std::array<double, kDeviceUses> factors;
+  factors.fill(1);
+  const auto& power = inputs.cluster.gpu.power;
+  if (power && clock_mhz > 0) {
+    const double lower = ProfiledClock(inputs.profile, *power) / clock_mhz;
+    std::transform(power->slows.begin(), power->slows.end(), factors.begin(),
+                   [lower](double slows) { return std::pow(lower, slows); });
+  }
+  return factors;
+}
+
 }  // namespace
+
+DeviceUse UseOf(const Graph& graph, OpId id) {
+  switch (ClassifyOp(graph, id)) {
+    case OpClass::kMatmul:
+      return DeviceUse::kMatmul;
+    case OpClass::kAttention:
+    case OpClass::kAttentionBackward:
+      return DeviceUse::kAttention;
+    case OpClass::kStreaming:
+      return DeviceUse::kStreaming;
+  }
+  return DeviceUse::kStreaming;
+}
 
 std::pair<BytesPerSecond, Source> HostRateOf(const Cluster& cluster, MemoryPattern pattern) {
   if (const auto measured = FindRate(cluster, pattern)) {
@@ -235,15 +251,17 @@ std::pair<BytesPerSecond, Source> HostRateOf(const Cluster& cluster, MemoryPatte
 std::vector<WorkCost> EstimateWorks(const Schedule& schedule,
                                     const Graph& graph,
                                     const Profile* profile,
-                                    const Cluster& cluster) {
+                                    const Cluster& cluster,
+                                    double clock_mhz) {
   CostInputs inputs{schedule, graph, profile, cluster, AnalyseStep(graph), OpId::None(), {}};
   AddInputCopies(inputs);
+  const auto clock_factors = ClockFactors(inputs, clock_mhz);
   std::vector<WorkCost> costs;
   costs.reserve(schedule.works().size());
   for (const Work& work : schedule.works()) {
     WorkCost cost = CostOf(inputs, work);
     cost.host += cluster.host.event * work.events;
-    SlowDown(work, cluster.straggler, cost);
+    SlowDown(work, cluster.straggler * clock_factors[static_cast<std::size_t>(cost.use)], cost);
     costs.push_back(cost);
   }
   return costs;

@@ -36,12 +36,20 @@ struct WorkCost {
 /// else bandwidth * efficiency; copies from and to the host: moved / rate. Host: a view, launch,
 /// copy or NCCL call each at its own cost, one event cost an event. Throws Error for a product in
 /// a dtype that the GPU table lacks, and for a host copy without any rate.
+///
+///   clock_mhz   SM clock at which kernels run; 0: at which they were profiled (ProfiledClock).
+///               Without GpuSpec::power it changes nothing
+///
 /// With a straggler all costs are that rank's: its ops and memory work take Cluster::straggler
 /// times as long; collectives, which wait for it, as long as ever.
 std::vector<WorkCost> EstimateWorks(const Schedule& schedule,
                                     const Graph& graph,
                                     const Profile* profile,
-                                    const Cluster& cluster);
+                                    const Cluster& cluster,
+                                    double clock_mhz = 0);
+
+/// What an op's kernels occupy of the GPU.
+DeviceUse UseOf(const Graph& graph, OpId id);
 
 /// Rate of copies between a GPU and pinned host memory (kOffload, kReload): measured, or the GPU
 /// file's figure, which may be missing (0).

@@ -90,6 +90,9 @@ Json PrintResult(const Result& result) {
   json["sources"] = {{"measured", Rounded(result.sources.measured)},
                      {"interpolated", Rounded(result.sources.interpolated)},
                      {"estimated", Rounded(result.sources.estimated)}};
+  if (result.sm_clock_mhz > 0) {
+    json["sm_clock_mhz"] = std::lround(result.sm_clock_mhz);
+  }
   json["gpus"] = result.gpus;
   json["workload"] = {{"name", result.workload}, {"graph", HexDigits(result.graph_hash)}};
   if (result.measurement) {

@@ -88,6 +88,7 @@ struct Result {
   Json plan;
   int gpus = 1;
   SourceShares sources;
+  double sm_clock_mhz = 0;  // of a prediction: that of the slowest GPU; 0: as profiled
   std::optional<Duration> bound;                // half-width of the prediction's interval
   std::optional<MeasurementNotes> measurement;  // of measured results
   double tokens_per_second = 0;                 // over all ranks

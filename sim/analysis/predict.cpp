@@ -9,6 +9,7 @@
 #include "model/ir/plan_reader.h"
 #include "model/ir/task_label.h"
 #include "model/passes/lower.h"
+#include "sim/analysis/step_clock.h"
 #include "sim/analysis/step_metrics.h"
 #include "sim/analysis/timeline_recorder.h"
 #include "sim/analysis/uncertainty.h"
@@ -125,7 +126,7 @@ Prediction Predict(const Schedule& schedule,
                    const Plan& plan,
                    const PredictionInputs& inputs,
                    bool keep_timeline) {
-  const auto costs = EstimateWorks(schedule, inputs.graph, inputs.profile, inputs.cluster);
+  const auto [costs, clock_mhz] = CostsAtClock(schedule, inputs);
   const SimulationOptions options = OptionsFor(schedule, inputs.cluster);
   StepMetrics metrics(schedule, costs, options.warmup_steps);
   PeakClasses classes(schedule, options.warmup_steps);
@@ -146,6 +147,7 @@ Prediction Predict(const Schedule& schedule,
   if (simulation.outcome == Outcome::kCompleted) {
     result.bound = StepTimeBound(result.step_time, schedule, costs, inputs.cluster);
   }
+  result.sm_clock_mhz = clock_mhz;
   result.compute = metrics.compute();
   result.exposed_communication = metrics.exposed_communication();
   AddMemory(result, simulation);

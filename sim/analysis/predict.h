@@ -18,6 +18,7 @@ struct PredictionInputs {
   const Graph& graph;
   const Profile* profile;
   const Cluster& cluster;
+  double clock_mhz = 0;  // SM clock; 0: that which its power limit leaves a GPU in each schedule
 };
 
 /// The schedule of a plan on this cluster's GPUs: Lower with the profile's footprints and the GPU's

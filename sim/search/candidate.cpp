@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "model/base/error.h"
+#include "model/cost/power.h"
 #include "model/graph/step_facts.h"
 #include "model/passes/sharding.h"
 
@@ -70,7 +71,12 @@ class Hasher {
 }  // namespace
 
 SearchProblem MakeProblem(const PredictionInputs& inputs, int ranks) {
-  return {inputs, ranks, {RecordedOrders(inputs.graph)}};
+  SearchProblem problem{inputs, ranks, {RecordedOrders(inputs.graph)}};
+  const auto& power = inputs.cluster.gpu.power;
+  if (problem.inputs.clock_mhz <= 0 && power) {
+    problem.inputs.clock_mhz = ProfiledClock(inputs.profile, *power);
+  }
+  return problem;
 }
 
 std::uint32_t AddOrder(SearchProblem& problem, const Plan& plan) {

@@ -47,7 +47,8 @@ struct SearchProblem {
   std::vector<std::vector<std::vector<OpId>>> orders;
 };
 
-/// A problem with the recorded order alone.
+/// A problem with the recorded order alone. All its schedules are scored at one clock: inputs', or
+/// the one at which ops were profiled.
 SearchProblem MakeProblem(const PredictionInputs& inputs, int ranks);
 
 /// Index of the plan's order among the problem's, which is added where it is missing.

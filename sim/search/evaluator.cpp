@@ -78,7 +78,8 @@ Bytes TensorMemory(const SearchProblem& problem, const ScheduleOptions& options)
 Score EvaluatePlainly(const SearchProblem& problem, const Candidate& candidate, Bytes limit) {
   const PredictionInputs& inputs = problem.inputs;
   const Schedule schedule = LowerFor(PlanOf(problem, candidate), inputs);
-  const auto costs = EstimateWorks(schedule, inputs.graph, inputs.profile, inputs.cluster);
+  const auto costs =
+      EstimateWorks(schedule, inputs.graph, inputs.profile, inputs.cluster, inputs.clock_mhz);
   SimulationOptions options = OptionsFor(schedule, inputs.cluster);
   options.allocator.capacity = kMaxCapacity;
   const Simulation simulation = Simulate(schedule, costs, options, {});

@@ -44,8 +44,11 @@ class Folder {
       : problem_(problem),
         schedule_(schedule),
         orders_(problem.orders[order]),
-        costs_(EstimateWorks(
-            schedule, problem.inputs.graph, problem.inputs.profile, problem.inputs.cluster)),
+        costs_(EstimateWorks(schedule,
+                             problem.inputs.graph,
+                             problem.inputs.profile,
+                             problem.inputs.cluster,
+                             problem.inputs.clock_mhz)),
         tasks_(schedule.task_count()) {}
 
   std::optional<FoldedProgram> Fold() {

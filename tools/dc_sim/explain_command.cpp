@@ -8,6 +8,7 @@
 #include "model/passes/resolve.h"
 #include "model/passes/verify.h"
 #include "sim/analysis/critical_path.h"
+#include "sim/analysis/step_clock.h"
 #include "sim/analysis/what_if.h"
 #include "sim/search/evaluator.h"
 #include "sim/search/persistence.h"
@@ -152,8 +153,7 @@ void AddChoice(const ExplainOptions& options, const LoadedStep& step, Explanatio
     explanation.rivals.push_back(path.substr(path.rfind('/') + 1));
   }
   for (const Schedule& schedule : schedules) {
-    const PredictionInputs inputs = step.inputs();
-    costs.push_back(EstimateWorks(schedule, inputs.graph, inputs.profile, inputs.cluster));
+    costs.push_back(CostsAtClock(schedule, step.inputs()).costs);
   }
   std::vector<Change> changes = TableErrors();
   changes.insert(changes.begin(), Change());
@@ -175,8 +175,7 @@ ExitCode RunExplain(const ExplainOptions& options) {
     std::cout << PrintResultText(prediction.result, step.cluster);
     return ExitCode::kAnswerIsNo;
   }
-  const PredictionInputs inputs = step.inputs();
-  const auto costs = EstimateWorks(step.schedule, graph, inputs.profile, inputs.cluster);
+  const auto costs = CostsAtClock(step.schedule, step.inputs()).costs;
   Explanation explanation;
   explanation.result = std::move(prediction.result);
   explanation.compute_alone = ComputeAlone(step.schedule, costs);

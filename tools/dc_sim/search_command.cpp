@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <thread>
@@ -7,14 +8,14 @@
 #include "model/base/text.h"
 #include "model/ir/plan_reader.h"
 #include "model/passes/resolve.h"
-#include "model/passes/verify.h"
-#include "sim/analysis/exposure.h"
+#include "sim/analysis/step_clock.h"
 #include "tools/common/file.h"
 #include "tools/common/interrupt.h"
 #include "tools/common/load.h"
 #include "tools/common/progress.h"
 #include "tools/common/step_options.h"
 #include "tools/dc_sim/commands.h"
+#include "tools/dc_sim/search_report.h"
 #include "tools/views/search_plot.h"
 #include "tools/views/search_text.h"
 #include "tools/views/table_text.h"
@@ -43,20 +44,6 @@ struct SearchCommandOptions {
   std::uint64_t schedules = SearchSettings().budget;
   double time = 0;
   bool exhaustive = false;
-};
-
-/// What the options name, loaded.
-struct LoadedSearch {
-  Workload workload;
-  Cluster cluster;
-  std::optional<Profile> profile;
-  SearchSpace space;
-  Plan baseline;
-  bool lacks_copies = false;  // gathers by copy engines were left out of the space
-
-  PredictionInputs inputs() const {
-    return {workload.graph, profile ? &*profile : nullptr, cluster};
-  }
 };
 
 Bytes ParseMemoryLimit(const std::string& text) {
@@ -99,56 +86,6 @@ LoadedSearch Load(const SearchCommandOptions& options) {
   const bool lacks_copies = LeaveOutUnmeasuredCopies(cluster, ranks, space);
   return {std::move(workload), std::move(cluster),  std::move(profile),
           std::move(space),    std::move(baseline), lacks_copies};
-}
-
-/// Lowers, verifies and predicts a plan in full.
-ReportedPlan Report(const LoadedSearch& loaded, Plan plan) {
-  const Schedule schedule = LowerFor(plan, loaded.inputs());
-  RequireCorrect(schedule, loaded.workload.graph);
-  Prediction prediction = Predict(schedule, plan, loaded.inputs(), /*keep_timeline=*/true);
-  std::vector<Duration> exposed(CollectiveKindNames().size());
-  if (prediction.timeline) {
-    exposed = ExposedByKind(FindExposure(*prediction.timeline, schedule), schedule);
-  }
-  return {std::move(plan), std::move(prediction.result), std::move(exposed)};
-}
-
-/// Members of the front for the report: all of a short one; of a long one the ends and, between
-/// them, those nearest to equal steps of memory.
-std::vector<Scored> Shown(const std::vector<Scored>& front) {
-  constexpr std::size_t kMost = 16;
-  if (front.size() <= kMost) {
-    return front;
-  }
-  std::vector<Scored> shown;
-  const std::int64_t most = front.front().score.peak_reserved.count();
-  const std::int64_t least = front.back().score.peak_reserved.count();
-  std::size_t next = 0;
-  for (std::size_t i = 0; i < kMost; ++i) {
-    const std::int64_t at =
-        most - (most - least) / static_cast<std::int64_t>(kMost - 1) * static_cast<std::int64_t>(i);
-    while (next + 1 < front.size() && front[next].score.peak_reserved.count() > at) {
-      ++next;
-    }
-    const std::size_t chosen = i + 1 == kMost ? front.size() - 1 : next;
-    if (shown.empty() || !(shown.back().score == front[chosen].score)) {
-      shown.push_back(front[chosen]);
-    }
-  }
-  return shown;
-}
-
-/// The prediction of a schedule that the search scored: the same to the nanosecond and byte, or a
-/// shortcut is wrong.
-ReportedPlan ReportScored(const LoadedSearch& loaded,
-                          const SearchProblem& problem,
-                          const Scored& scored) {
-  ReportedPlan reported = Report(loaded, PlanOf(problem, scored.candidate));
-  DCSIM_CHECK(reported.result.step_time == scored.score.step_time &&
-              reported.result.peak_reserved == scored.score.peak_reserved &&
-              reported.result.peak_allocated == scored.score.peak_allocated)
-      << "the score of a schedule differs from its prediction";
-  return reported;
 }
 
 std::string ProgressText(const SearchProgress& progress, double seconds, double time_limit) {
@@ -281,25 +218,17 @@ unsigned ThreadsOf(const SearchCommandOptions& options) {
   return options.threads > 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency());
 }
 
-/// The DeepSpeed JSON closest to the best plan, and what DeepSpeed would make of it as far as the
-/// policies here know.
-void AddDeepSpeed(const LoadedSearch& loaded, SearchReport& report) {
-  const Graph& graph = loaded.workload.graph;
-  report.deepspeed = ClosestDeepSpeedConfig(report.front.front().plan, graph);
-  const DeepSpeedSpec spec = ReadDeepSpeedConfig(report.deepspeed.config,
-                                                 PointerLocator("closest DeepSpeed configuration"),
-                                                 PolicyNames(), report.ranks);
-  Plan plan = Resolve(spec.spec, graph, report.ranks);
-  const Schedule schedule = LowerFor(plan, loaded.inputs());
-  const Result result = Predict(schedule, plan, loaded.inputs(), /*keep_timeline=*/false).result;
-  report.deepspeed_policy = spec.spec.policy;
-  report.deepspeed_step_time = result.step_time;
+/// The clock of the baseline, at which all schedules are scored: a fixed one changes none of the
+/// shortcuts, and schedules that are worth finding are not far from it. 0 without a power model.
+double SearchClock(const LoadedSearch& loaded) {
+  return FindStepClock(LowerFor(loaded.baseline, loaded.inputs()), loaded.inputs());
 }
 
 ExitCode RunSearch(const SearchCommandOptions& options) {
   const LoadedSearch loaded = Load(options);
   const Graph& graph = loaded.workload.graph;
   SearchProblem problem = MakeProblem(loaded.inputs(), loaded.baseline.ranks);
+  problem.inputs.clock_mhz = SearchClock(loaded);
   std::vector<Candidate> starts = Starts(options, loaded, problem);
   Evaluator evaluator(problem, {ThreadsOf(options), loaded.space.memory_limit});
   const TimedSearch timed =
@@ -314,12 +243,11 @@ ExitCode RunSearch(const SearchCommandOptions& options) {
   report.workload = graph.name;
   report.gpu = loaded.cluster.gpu.name;
   report.ranks = problem.ranks;
+  report.clock_mhz = problem.inputs.clock_mhz;
   report.limit = evaluator.memory_limit();
   report.search = timed.result;
-  report.baseline = Report(loaded, loaded.baseline);
-  for (const Scored& scored : Shown(timed.result.front)) {
-    report.front.push_back(ReportScored(loaded, problem, scored));
-  }
+  report.baseline = ReportPlan(loaded, loaded.baseline);
+  report.front = ReportFront(loaded, problem, timed.result.front, report.limit);
   if (!report.front.empty()) {
     AddDeepSpeed(loaded, report);
   }

@@ -8,7 +8,7 @@
 namespace dcsim {
 namespace {
 
-std::string StepLines(const Result& result) {
+std::string StepLines(const Result& result, const GpuSpec& gpu) {
   const auto step = static_cast<double>(std::max<std::int64_t>(1, result.step_time.ns()));
   const auto of_step = [step](Duration part) {
     return Percent(static_cast<double>(part.ns()) / step) + " of the step";
@@ -21,9 +21,18 @@ std::string StepLines(const Result& result) {
     lines += TableLine("  give or take", FormatDuration(*result.bound),
                        "nine of ten measured steps should be this near");
   }
-  return lines + TableLine("  compute", FormatDuration(result.compute), of_step(result.compute)) +
-         TableLine("  exposed communication", FormatDuration(result.exposed_communication),
-                   of_step(result.exposed_communication));
+  lines += TableLine("  compute", FormatDuration(result.compute), of_step(result.compute)) +
+           TableLine("  exposed communication", FormatDuration(result.exposed_communication),
+                     of_step(result.exposed_communication));
+  if (gpu.power && result.sm_clock_mhz > 0) {
+    const PowerModel& power = *gpu.power;
+    const std::string limit = Thousands(power.limit_watts) + " W";
+    lines += TableLine("  SM clock", Thousands(result.sm_clock_mhz) + " MHz",
+                       result.sm_clock_mhz < power.highest_mhz
+                           ? "of " + Thousands(power.highest_mhz) + ": " + limit + " allow no more"
+                           : "the highest, within " + limit);
+  }
+  return lines;
 }
 
 /// The largest classes at the peak, at most five, and the rest.
@@ -113,8 +122,8 @@ std::string PrintResultText(const Result& result, const Cluster& cluster) {
   if (result.outcome == "deadlock") {
     return title + "deadlock\n\n" + TableLine("can never start", "", result.stop->task);
   }
-  return title + "completed\n\n" + StepLines(result) + MemoryLines(result, cluster.gpu) +
-         CollectiveLines(result) + SourceLine(result.sources);
+  return title + "completed\n\n" + StepLines(result, cluster.gpu) +
+         MemoryLines(result, cluster.gpu) + CollectiveLines(result) + SourceLine(result.sources);
 }
 
 }  // namespace dcsim

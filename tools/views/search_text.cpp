@@ -198,6 +198,7 @@ Json PrintSearch(const SearchReport& report, const Graph& graph) {
   Json document = {{"format", "dc-search/1"},
                    {"workload", report.workload},
                    {"gpus", report.ranks},
+                   {"sm_clock_mhz", std::lround(report.clock_mhz)},
                    {"memory_limit_bytes", report.limit.count()},
                    {"evaluated", search.evaluated},
                    {"folded", search.folded},

@@ -22,6 +22,7 @@ struct SearchReport {
   std::string workload;
   std::string gpu;
   int ranks = 1;
+  double clock_mhz = 0;  // at which the search scored its schedules; 0: as profiled
   Bytes limit;
   SearchResult search;
   ReportedPlan baseline;

@@ -159,6 +159,38 @@ TEST(ClusterReaderTest, StragglerIsRead) {
   EXPECT_EQ(ReadCluster(document, PointerLocator("c")).straggler, 1.05);
 }
 
+Json PowerDocument() {
+  return {{"limit_watts", 700},
+          {"idle_watts", 100},
+          {"highest_mhz", 2000},
+          {"profiled_mhz", 1900},
+          {"exponent", 2},
+          {"watts", {{"matmul", 900}, {"copy_engine", 50}}},
+          {"slows", {{"matmul", 0.5}}},
+          {"source", "made up"}};
+}
+
+TEST(ClusterReaderTest, PowerIsRead) {
+  EXPECT_FALSE(TestCluster().gpu.power);
+  EXPECT_EQ(TestCluster().straggler_power, 1);
+  Json document = ClusterDocument();
+  document["gpu"]["power"] = PowerDocument();
+  document["straggler_power"] = 1.1;
+  const Cluster cluster = ReadCluster(document, PointerLocator("c"));
+  ASSERT_TRUE(cluster.gpu.power);
+  const PowerModel& power = *cluster.gpu.power;
+  EXPECT_EQ(cluster.straggler_power, 1.1);
+  EXPECT_EQ(power.limit_watts, 700);
+  EXPECT_EQ(power.idle_watts, 100);
+  EXPECT_EQ(power.highest_mhz, 2000);
+  EXPECT_EQ(power.profiled_mhz, 1900);
+  EXPECT_EQ(power.exponent, 2);
+  EXPECT_EQ(power.watts[static_cast<std::size_t>(DeviceUse::kMatmul)], 900);
+  EXPECT_EQ(power.watts[static_cast<std::size_t>(DeviceUse::kCopyEngine)], 50);
+  EXPECT_EQ(power.watts[static_cast<std::size_t>(DeviceUse::kStreaming)], 0);
+  EXPECT_EQ(power.slows[static_cast<std::size_t>(DeviceUse::kMatmul)], 0.5);
+}
+
 TEST(ClusterReaderTest, OneNodeNeedsNoLinkBetweenNodes) {
   Json document = ClusterDocument();
   document["nodes"] = 1;
@@ -198,6 +230,39 @@ INSTANTIATE_TEST_SUITE_P(
               "c: /intra_node/bus_bandwidth: expected more than 0"},
         Break{"LatencyWithoutUnit", [](Json& d) { d["inter_node"]["latency"] = 10; },
               "c: /inter_node/latency: expected a time with a unit such as \"4.9 us\", found 10"},
+        Break{"FrugalStraggler", [](Json& d) { d["straggler_power"] = 0.9; },
+              "c: /straggler_power: expected how many times the profiled GPU's energy one GPU "
+              "needs, from 1 to 10"},
+        Break{"PowerOfNothing",
+              [](Json& d) {
+                d["gpu"]["power"] = PowerDocument();
+                d["gpu"]["power"].erase("highest_mhz");
+              },
+              "c: /gpu/power: key 'highest_mhz' is missing"},
+        Break{"IdleAboveTheLimit",
+              [](Json& d) {
+                d["gpu"]["power"] = PowerDocument();
+                d["gpu"]["power"]["idle_watts"] = 700;
+              },
+              "c: /gpu/power/idle_watts: expected less than limit_watts"},
+        Break{"ProfiledAboveTheHighest",
+              [](Json& d) {
+                d["gpu"]["power"] = PowerDocument();
+                d["gpu"]["power"]["profiled_mhz"] = 2001;
+              },
+              "c: /gpu/power/profiled_mhz: expected highest_mhz at most"},
+        Break{"WattsOfAnUnknownUse",
+              [](Json& d) {
+                d["gpu"]["power"] = PowerDocument();
+                d["gpu"]["power"]["watts"]["matmull"] = 1;
+              },
+              "c: /gpu/power/watts/matmull: unknown key 'matmull', did you mean 'matmul'?"},
+        Break{"NegativeWatts",
+              [](Json& d) {
+                d["gpu"]["power"] = PowerDocument();
+                d["gpu"]["power"]["watts"]["matmul"] = -1;
+              },
+              "c: /gpu/power/watts/matmul: expected 0 or more"},
         Break{"FastStraggler", [](Json& d) { d["straggler"] = 0.9; },
               "c: /straggler: expected how many times as long one rank's kernels take, from 1 to "
               "100"},

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <span>
+
+#include "model/base/units.h"
+#include "model/cost/cluster.h"
+#include "model/cost/work_cost.h"
+#include "model/ir/graph.h"
+#include "model/ir/profile.h"
+#include "model/ir/schedule.h"
+
+namespace dcsim {
+
+/// SM clock in MHz at which the profile's ops were measured; the GPU file's figure for a profile
+/// that does not say, and for none.
+double ProfiledClock(const Profile* profile, const PowerModel& power);
+
+/// Energy in J that one step of a schedule would take beyond idle at the highest clock, on the
+/// hungriest GPU.
+///
+///   costs   of EstimateWorks at the profiled clock, by work
+///
+/// Sum of time * PowerModel::watts over all tasks, times what the workload's own profile says of
+/// it: a profile at a lower clock than the highest ran at the power limit, which gives its energy;
+/// one at the highest took no more than the limit.
+double StepEnergy(const Schedule& schedule,
+                  const Graph& graph,
+                  const Profile* profile,
+                  const Cluster& cluster,
+                  std::span<const WorkCost> costs);
+
+/// SM clock in MHz that the power limit leaves a GPU that takes `energy` (J, beyond idle and at the
+/// highest clock) every `step`.
+double ClockWithinLimit(const PowerModel& power, double energy, Duration step);
+
+}  // namespace dcsim

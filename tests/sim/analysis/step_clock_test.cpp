@@ -1,0 +1,87 @@
+#include "sim/analysis/step_clock.h"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "model/ir/graph_text.h"
+#include "model/passes/resolve.h"
+#include "tests/sim/test_cluster.h"
+
+namespace dcsim {
+namespace {
+
+/// A sum over 4 GB, which takes 4 ms of HandCluster's 1 TB/s, and little else. 300 W at most, 100
+/// of them idle; `watts` more of the sum at 1000 MHz, where it was measured. Its time goes with
+/// (1 / clock)^slows.
+struct LongSum {
+  LongSum(double watts, double slows) {
+    PowerModel power;
+    power.limit_watts = 300;
+    power.idle_watts = 100;
+    power.highest_mhz = 1000;
+    power.profiled_mhz = 1000;
+    power.exponent = 2;
+    power.watts[static_cast<std::size_t>(DeviceUse::kStreaming)] = watts;
+    power.slows[static_cast<std::size_t>(DeviceUse::kStreaming)] = slows;
+    cluster.gpu.power = power;
+  }
+  Schedule schedule() const { return LowerFor(plan, inputs); }
+  double Clock() const { return FindStepClock(schedule(), inputs); }
+
+  Graph graph = ParseGraphText(R"(
+graph long-sum 8 tokens
+input x float32[1000000000]
+forward
+  l: float32[] = aten::sum(x)
+  loss l
+)");
+  Cluster cluster = HandCluster();
+  Plan plan = Resolve(PlanSpec(), graph, 1);
+  PredictionInputs inputs{graph, nullptr, cluster};
+};
+
+// Launches and waits of some 20 us beside 4 ms let the GPU rest a little: 2 MHz.
+constexpr double kLaunches = 2;
+
+TEST(StepClockTest, IsTheHighestWithinTheLimit) {
+  EXPECT_EQ(LongSum(150, 1).Clock(), 1000);
+}
+
+// 800 W where 200 are left; a step as long at every clock: (f / 1000)^2 = 1/4.
+TEST(StepClockTest, OfKernelsThatDoNotFollowIt) {
+  EXPECT_NEAR(LongSum(800, 0).Clock(), 500, kLaunches);
+}
+
+// A step that takes 1000 / f times as long: (f / 1000)^3 = 1/4.
+TEST(StepClockTest, OfKernelsThatDo) {
+  EXPECT_NEAR(LongSum(800, 1).Clock(), 1000 * std::cbrt(0.25), kLaunches);
+}
+
+TEST(StepClockTest, IsUnknownWithoutAModel) {
+  LongSum job(800, 1);
+  job.cluster.gpu.power.reset();
+  EXPECT_EQ(job.Clock(), 0);
+  EXPECT_EQ(CostsAtClock(job.schedule(), job.inputs).clock_mhz, 0);
+}
+
+TEST(StepClockTest, IsUnknownOfAStepThatDoesNotFit) {
+  LongSum job(800, 1);
+  job.cluster.gpu.memory = Bytes::GiB(2);
+  EXPECT_EQ(job.Clock(), 0);
+}
+
+// A prediction runs at the schedule's clock, or at the one that it is told.
+TEST(StepClockTest, APredictionTakesIt) {
+  LongSum job(800, 1);
+  const Result own = Predict(job.schedule(), job.plan, job.inputs, false).result;
+  EXPECT_EQ(own.sm_clock_mhz, job.Clock());
+  EXPECT_NEAR(own.step_time.seconds() * 1e3, 4 / std::cbrt(0.25), 0.1);
+  job.inputs.clock_mhz = 500;
+  const Result told = Predict(job.schedule(), job.plan, job.inputs, false).result;
+  EXPECT_EQ(told.sm_clock_mhz, 500);
+  EXPECT_NEAR(told.step_time.seconds() * 1e3, 8, 0.1);
+}
+
+}  // namespace
+}  // namespace dcsim

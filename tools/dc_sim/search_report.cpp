@@ -1,0 +1,88 @@
+#include "tools/dc_sim/search_report.h"
+
+#include <algorithm>
+
+#include "model/base/error.h"
+#include "model/passes/resolve.h"
+#include "model/passes/verify.h"
+#include "sim/analysis/exposure.h"
+#include "tools/common/deepspeed_config.h"
+
+namespace dcsim {
+namespace {
+
+/// Members of the front for the report: all of a short one; of a long one the ends and, between
+/// them, those nearest to equal steps of memory.
+std::vector<Scored> Shown(const std::vector<Scored>& front) {
+  constexpr std::size_t kMost = 16;
+  if (front.size() <= kMost) {
+    return front;
+  }
+  std::vector<Scored> shown;
+  const std::int64_t most = front.front().score.peak_reserved.count();
+  const std::int64_t least = front.back().score.peak_reserved.count();
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < kMost; ++i) {
+    const std::int64_t at =
+        most - (most - least) / static_cast<std::int64_t>(kMost - 1) * static_cast<std::int64_t>(i);
+    while (next + 1 < front.size() && front[next].score.peak_reserved.count() > at) {
+      ++next;
+    }
+    const std::size_t chosen = i + 1 == kMost ? front.size() - 1 : next;
+    if (shown.empty() || !(shown.back().score == front[chosen].score)) {
+      shown.push_back(front[chosen]);
+    }
+  }
+  return shown;
+}
+
+}  // namespace
+
+ReportedPlan ReportPlan(const LoadedSearch& loaded, Plan plan) {
+  const Schedule schedule = LowerFor(plan, loaded.inputs());
+  RequireCorrect(schedule, loaded.workload.graph);
+  Prediction prediction = Predict(schedule, plan, loaded.inputs(), /*keep_timeline=*/true);
+  std::vector<Duration> exposed(CollectiveKindNames().size());
+  if (prediction.timeline) {
+    exposed = ExposedByKind(FindExposure(*prediction.timeline, schedule), schedule);
+  }
+  return {std::move(plan), std::move(prediction.result), std::move(exposed)};
+}
+
+std::vector<ReportedPlan> ReportFront(const LoadedSearch& loaded,
+                                      const SearchProblem& problem,
+                                      const std::vector<Scored>& front,
+                                      Bytes limit) {
+  std::vector<ReportedPlan> reported;
+  for (const Scored& scored : Shown(front)) {
+    DCSIM_CHECK(EvaluatePlainly(problem, scored.candidate, limit) == scored.score)
+        << "the score of a schedule differs from its simulation";
+    reported.push_back(ReportPlan(loaded, PlanOf(problem, scored.candidate)));
+  }
+  std::stable_sort(reported.begin(), reported.end(),
+                   [](const ReportedPlan& a, const ReportedPlan& b) {
+                     return a.result.step_time < b.result.step_time;
+                   });
+  std::vector<ReportedPlan> kept;
+  for (ReportedPlan& each : reported) {
+    if (kept.empty() || each.result.peak_reserved < kept.back().result.peak_reserved) {
+      kept.push_back(std::move(each));
+    }
+  }
+  return kept;
+}
+
+void AddDeepSpeed(const LoadedSearch& loaded, SearchReport& report) {
+  const Graph& graph = loaded.workload.graph;
+  report.deepspeed = ClosestDeepSpeedConfig(report.front.front().plan, graph);
+  const DeepSpeedSpec spec = ReadDeepSpeedConfig(report.deepspeed.config,
+                                                 PointerLocator("closest DeepSpeed configuration"),
+                                                 PolicyNames(), report.ranks);
+  Plan plan = Resolve(spec.spec, graph, report.ranks);
+  const Schedule schedule = LowerFor(plan, loaded.inputs());
+  const Result result = Predict(schedule, plan, loaded.inputs(), /*keep_timeline=*/false).result;
+  report.deepspeed_policy = spec.spec.policy;
+  report.deepspeed_step_time = result.step_time;
+}
+
+}  // namespace dcsim

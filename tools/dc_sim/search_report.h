@@ -1,0 +1,46 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "model/cost/cluster.h"
+#include "model/ir/plan.h"
+#include "model/ir/profile.h"
+#include "sim/analysis/predict.h"
+#include "sim/search/search.h"
+#include "tools/common/load.h"
+#include "tools/views/search_text.h"
+
+namespace dcsim {
+
+/// What the options of a search name, loaded.
+struct LoadedSearch {
+  Workload workload;
+  Cluster cluster;
+  std::optional<Profile> profile;
+  SearchSpace space;
+  Plan baseline;
+  bool lacks_copies = false;  // gathers by copy engines were left out of the space
+
+  PredictionInputs inputs() const {
+    return {workload.graph, profile ? &*profile : nullptr, cluster};
+  }
+};
+
+/// Lowers, verifies and predicts a plan in full. Throws Error as these do.
+ReportedPlan ReportPlan(const LoadedSearch& loaded, Plan plan);
+
+/// Of the schedules that a search found best, those that a report shows, predicted each at its own
+/// clock, by step time; what is then neither faster nor smaller than another is left out. Their
+/// scores must be what simulating every task gives at the clock of the search, to the nanosecond
+/// and byte, or a shortcut is wrong.
+std::vector<ReportedPlan> ReportFront(const LoadedSearch& loaded,
+                                      const SearchProblem& problem,
+                                      const std::vector<Scored>& front,
+                                      Bytes limit);
+
+/// Adds the DeepSpeed JSON closest to the best plan, and what DeepSpeed would make of it as far as
+/// the policies here know.
+void AddDeepSpeed(const LoadedSearch& loaded, SearchReport& report);
+
+}  // namespace dcsim
