@@ -16,6 +16,8 @@ SOURCE = pathlib.Path(__file__).resolve().parent.parent
 TABLE = SOURCE / "docs" / "accuracy_cases.md"
 # Percentage points by which an error may grow: what rounding in the table hides.
 SLACK = 0.1
+# Of the table of cases.
+COLUMNS = 11
 
 
 def cases():
@@ -38,6 +40,22 @@ def error_of(pair, key):
     return 100 * (pair["predicted"][key] / pair["measured"][key] - 1)
 
 
+def exposed(pair):
+    """Exposed communication, predicted less measured, in percent of the measured step; whether that is within a
+    tenth of it or a percent of the step. Kernel gaps count as the measurement counts them."""
+    predicted, measured = pair["predicted"], pair["measured"]
+    step, of_step = measured["step_time_ns"], measured["exposed_communication_ns"]
+    error = predicted["exposed_communication_ns"] + predicted["exposed_gaps_ns"] - of_step
+    return 100 * error / step, abs(error) <= max(0.1 * of_step, 0.01 * step)
+
+
+def clock_error(pair):
+    """SM clock, predicted against that of the slowest GPU, in percent; None where it was not read."""
+    clocks = [rank["sm_clock_mhz"] for rank in pair["measured"].get("ranks", []) if "sm_clock_mhz" in rank]
+    predicted = pair["predicted"].get("sm_clock_mhz")
+    return 100 * (predicted / min(clocks) - 1) if clocks and predicted else None
+
+
 def row(pair):
     """Name, predicted and measured ms, error in percent, spread of the repeats, memory errors in percent."""
     predicted, measured = pair["predicted"], pair["measured"]
@@ -54,6 +72,9 @@ def row(pair):
         "spread": 100 * (times[-1] - times[0]) / measured["step_time_ns"],
         "allocated": error_of(pair, "peak_allocated_bytes"),
         "reserved": error_of(pair, "peak_reserved_bytes"),
+        "exposed": exposed(pair)[0],
+        "exposed_near": exposed(pair)[1],
+        "clock": clock_error(pair),
         "same": all(predicted[key] == measured[key] for key in ("peak_allocated_bytes", "peak_reserved_bytes")),
     }
 
@@ -67,6 +88,10 @@ def memory_text(each):
     return "same byte" if each["same"] else f"{each['allocated']:+.1f}, {each['reserved']:+.1f}"
 
 
+def clock_text(each):
+    return "" if each["clock"] is None else f"{each['clock']:+.1f}"
+
+
 def table_text(rows):
     lines = [
         "# Measured steps, and what is predicted for them",
@@ -74,26 +99,31 @@ def table_text(rows):
         "Made by `tools/accuracy.py`; a test predicts every row again and fails when an error grows. ms: median step, maximum over ranks.",
         "Inside: the measured step is within the prediction's bound (nine of ten should be).",
         "Error: predicted against measured, %. Roofline: the same without the workload's profile (`--no-profile`), ops priced by the roofline. Spread: longest less shortest repeat, % of the median. Memory: errors of peak allocated and reserved, %.",
+        "Exposed: exposed communication, predicted less measured, % of the step; near: within a tenth of it or a percent of the step. Clock: predicted against the slowest GPU's, %, where it was read.",
         "",
     ]
     for key in ("workload", "cluster"):
-        lines += [f"| {key} | cases | mean error | largest | inside | memory the same | roofline, mean error | largest |", "| --- " * 8 + "|"]
+        lines += [f"| {key} | cases | mean error | largest | inside | memory the same | exposed near | clock, mean error | roofline, mean error | largest |", "| --- " * 10 + "|"]
         for value in sorted({each[key] for each in rows}) + ["all"]:
             part = [each for each in rows if value in (each[key], "all")]
             worst, mean = summary([each["error"] for each in part])
             worst_roofline, mean_roofline = summary([each["roofline"] for each in part])
             same = sum(each["same"] for each in part)
             inside = sum(each["inside"] for each in part)
+            near = sum(each["exposed_near"] for each in part)
+            clocks = [abs(each["clock"]) for each in part if each["clock"] is not None]
+            clock = f"{sum(clocks) / len(clocks):.1f} % of {len(clocks)}" if clocks else ""
             lines.append(
-                f"| {value} | {len(part)} | {mean:.1f} % | {worst:+.1f} % | {inside} | {same} "
+                f"| {value} | {len(part)} | {mean:.1f} % | {worst:+.1f} % | {inside} | {same} | {near} | {clock} "
                 f"| {mean_roofline:.0f} % | {worst_roofline:+.0f} % |"
             )
         lines.append("")
-    lines += ["| workload | cluster | plan | predicted | measured | error | roofline | spread | memory |", "| --- " * 9 + "|"]
+    lines += ["| workload | cluster | plan | predicted | measured | error | roofline | spread | exposed | clock | memory |", "| --- " * COLUMNS + "|"]
     for each in rows:
         lines.append(
             f"| {each['workload']} | {each['cluster']} | {each['plan']} | {each['predicted']:.2f} | {each['measured']:.2f} "
-            f"| {each['error']:+.1f} | {each['roofline']:+.1f} | {each['spread']:.1f} | {memory_text(each)} |"
+            f"| {each['error']:+.1f} | {each['roofline']:+.1f} | {each['spread']:.1f} "
+            f"| {each['exposed']:+.1f} | {clock_text(each)} | {memory_text(each)} |"
         )
     return "\n".join(lines) + "\n"
 
@@ -103,8 +133,8 @@ def committed():
     known = {}
     for line in TABLE.read_text().splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if len(cells) == 9 and cells[0] not in ("workload", "---"):
-            known[tuple(cells[:3])] = (float(cells[5]), cells[8])
+        if len(cells) == COLUMNS and cells[0] not in ("workload", "---"):
+            known[tuple(cells[:3])] = (float(cells[5]), cells[-1])
     return known
 
 

@@ -72,13 +72,14 @@ WorkCost OpCost(const CostInputs& inputs, OpId id) {
     const DeviceGaps& gaps = inputs.cluster.gpu.gaps;
     const Duration gap = gaps.step ? inputs.profile->kernel_gap + *gaps.step
                                    : gaps.kernel.value_or(inputs.profile->kernel_gap);
-    cost.device = measured->device_time + gap * kernels;
+    cost.gaps = gap * kernels;
+    cost.device = measured->device_time + cost.gaps;
     cost.host = measured->host_time;
     cost.source = Source::kMeasured;
   } else {
     const DeviceGaps& gaps = inputs.cluster.gpu.gaps;
-    cost.device =
-        RooflineTime(inputs.graph, id, inputs.cluster.gpu) + gaps.kernel.value_or(Duration());
+    cost.gaps = gaps.kernel.value_or(Duration());
+    cost.device = RooflineTime(inputs.graph, id, inputs.cluster.gpu) + cost.gaps;
     cost.host = inputs.cluster.host.launch;
     cost.source = Source::kEstimated;
   }
@@ -182,7 +183,8 @@ WorkCost MemoryCost(const CostInputs& inputs, const Work& work) {
   return {.device = std::max(streaming, shortest) + gap * gaps,
           .host = inputs.cluster.host.launch * work.launches,
           .source = source,
-          .launches = static_cast<std::int32_t>(work.launches)};
+          .launches = static_cast<std::int32_t>(work.launches),
+          .gaps = gap * gaps};
 }
 
 WorkCost CostOf(const CostInputs& inputs, const Work& work) {

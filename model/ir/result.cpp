@@ -48,7 +48,9 @@ void AddMeasurement(const MeasurementNotes& notes, Json& json) {
   json["losses"] = notes.losses;
   json["ranks"] = Json::array();
   for (const RankReadings& rank : notes.ranks) {
-    Json entry = {{"peak_allocated_bytes", rank.peak_allocated.count()},
+    Json entry = {{"compute_ns", rank.compute.ns()},
+                  {"exposed_communication_ns", rank.exposed_communication.ns()},
+                  {"peak_allocated_bytes", rank.peak_allocated.count()},
                   {"least_peak_allocated_bytes", rank.least_peak_allocated.count()},
                   {"peak_reserved_bytes", rank.peak_reserved.count()},
                   {"outside_allocator_bytes", rank.outside_allocator.count()}};
@@ -75,6 +77,10 @@ Json PrintResult(const Result& result) {
                {"bound_ns", result.bound ? Json(result.bound->ns()) : Json(nullptr)},
                {"compute_ns", result.compute.ns()},
                {"exposed_communication_ns", result.exposed_communication.ns()}};
+  if (result.origin == Origin::kPredicted) {
+    json["compute_gaps_ns"] = result.compute_gaps.ns();
+    json["exposed_gaps_ns"] = result.exposed_gaps.ns();
+  }
   json["peak_live_bytes"] = result.peak_live.count();
   json["peak_allocated_bytes"] = result.peak_allocated.count();
   json["peak_active_bytes"] = result.peak_active.count();

@@ -43,8 +43,10 @@ struct StopReport {
   std::uint32_t step = 0;
 };
 
-/// What one rank of a measured step saw of its GPU: memory, clock and power.
+/// What one rank of a measured step saw of its GPU: time, memory, clock and power.
 struct RankReadings {
+  Duration compute;
+  Duration exposed_communication;
   Bytes peak_allocated;
   Bytes least_peak_allocated;  // of the step with the smallest peak
   Bytes peak_reserved;
@@ -72,6 +74,8 @@ struct Result {
   Duration step_time;
   Duration compute;
   Duration exposed_communication;
+  Duration compute_gaps;  // of a prediction's compute: between kernels of a task, nothing runs
+  Duration exposed_gaps;  // … and a collective does
   Bytes peak_live;
   Bytes peak_allocated;
   Bytes peak_active;

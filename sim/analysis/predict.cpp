@@ -150,6 +150,8 @@ Prediction Predict(const Schedule& schedule,
   result.sm_clock_mhz = clock_mhz;
   result.compute = metrics.compute();
   result.exposed_communication = metrics.exposed_communication();
+  result.compute_gaps = metrics.compute_gaps();
+  result.exposed_gaps = metrics.exposed_gaps();
   AddMemory(result, simulation);
   result.outside_allocator = OutsideAllocator(schedule.options(), inputs.cluster, plan.ranks);
   result.host_pinned = schedule.host_pinned();

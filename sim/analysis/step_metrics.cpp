@@ -34,10 +34,22 @@ int& StepMetrics::Running(const TaskId& task) {
   return IsCompute(schedule_, task) ? computing_ : other_;
 }
 
+/// Of time in which the compute task ran, its share between kernels.
+Duration StepMetrics::GapsIn(Duration passed) const {
+  if (computing_ == 0) {
+    return {};
+  }
+  const WorkCost& cost = costs_[schedule_.task(compute_task_).work.index()];
+  return Duration::FromNs(passed.ns() * cost.gaps.ns() / cost.device.ns());
+}
+
 /// Books the time since the last event.
 void StepMetrics::Sweep(SimTime now) {
   if (counting_) {
     const Duration passed = now - swept_;
+    const Duration gaps = GapsIn(passed);
+    gaps_ += gaps;
+    exposed_gaps_ += communicating_ > 0 ? gaps : Duration();
     compute_ += computing_ > 0 ? passed : Duration();
     exposed_ += communicating_ > 0 && computing_ == 0 ? passed : Duration();
   }
@@ -56,6 +68,9 @@ void StepMetrics::OnTaskStarted(const TaskEvent& event) {
   if (costs_[schedule_.task(event.task).work.index()].device > Duration()) {
     Sweep(event.time);
     ++Running(event.task);
+    if (IsCompute(schedule_, event.task)) {
+      compute_task_ = event.task;
+    }
   }
 }
 

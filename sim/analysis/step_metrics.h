@@ -25,6 +25,10 @@ class StepMetrics : public Observer {
   /// Means over the measured steps, whole ns, rounded down.
   Duration compute() const { return Mean(compute_); }
   Duration exposed_communication() const { return Mean(exposed_); }
+  /// Of the compute, time between the kernels of a task, and of that the time in which a collective
+  /// runs. A measured step shows these as no compute, and as exposed communication.
+  Duration compute_gaps() const { return Mean(gaps_); }
+  Duration exposed_gaps() const { return Mean(exposed_gaps_); }
   std::vector<CollectiveTotals> collectives() const;
   SourceShares sources() const;
 
@@ -33,6 +37,7 @@ class StepMetrics : public Observer {
   void Sweep(SimTime now);
   void Count(const TaskSpan& span);
   int& Running(const TaskId& task);
+  Duration GapsIn(Duration passed) const;
 
   const Schedule& schedule_;
   std::span<const WorkCost> costs_;
@@ -43,8 +48,11 @@ class StepMetrics : public Observer {
   int computing_ = 0;  // tasks of each sort that run now
   int communicating_ = 0;
   int other_ = 0;
+  TaskId compute_task_;  // the last one that has started
   Duration compute_;
   Duration exposed_;
+  Duration gaps_;
+  Duration exposed_gaps_;
   std::array<CollectiveTotals, 3> collectives_;
   std::array<Duration, 3> by_source_;
 };

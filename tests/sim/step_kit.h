@@ -94,6 +94,7 @@ class StepKit {
   /// Products and attention leave no room before they end.
   void SetUse(TaskId task, DeviceUse use);
   void SetLaunches(TaskId task, std::int32_t launches) { costs_[task.index()].launches = launches; }
+  void SetGaps(TaskId task, std::int64_t ns) { costs_[task.index()].gaps = Duration::FromNs(ns); }
   void SetRoom(TaskId task, std::int64_t ns) { costs_[task.index()].room = Duration::FromNs(ns); }
   void SetBesideCollective(TaskId task, std::int32_t permille) {
     costs_[task.index()].beside_collective = permille;

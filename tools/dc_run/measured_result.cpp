@@ -23,13 +23,12 @@ Duration Median(std::vector<Duration> times) {
   return *middle;
 }
 
-template <typename Field>
-Duration MeanOf(const std::vector<exec::RankMeasurement>& ranks, Field field) {
-  std::int64_t sum = 0;
-  for (const exec::RankMeasurement& rank : ranks) {
-    sum += (rank.*field).ns();
-  }
-  return Duration::FromNs(sum / static_cast<std::int64_t>(ranks.size()));
+/// The rank that the others wait for, and that a prediction follows: it waits least itself.
+const exec::RankMeasurement& LeastExposed(const std::vector<exec::RankMeasurement>& ranks) {
+  return *std::min_element(ranks.begin(), ranks.end(),
+                           [](const exec::RankMeasurement& a, const exec::RankMeasurement& b) {
+                             return a.exposed_communication < b.exposed_communication;
+                           });
 }
 
 void AddMemory(const std::vector<exec::RankMeasurement>& ranks, Result& result) {
@@ -96,12 +95,14 @@ Result MeasuredResult(const Graph& graph,
   notes.step_times = SlowestRank(ranks);
   notes.losses = MeanLosses(ranks);
   for (const exec::RankMeasurement& rank : ranks) {
-    notes.ranks.push_back({rank.peak_allocated, rank.least_peak_allocated, rank.peak_reserved,
-                           rank.outside_allocator, rank.sm_clock_mhz, rank.watts});
+    notes.ranks.push_back({rank.compute, rank.exposed_communication, rank.peak_allocated,
+                           rank.least_peak_allocated, rank.peak_reserved, rank.outside_allocator,
+                           rank.sm_clock_mhz, rank.watts});
   }
   result.step_time = Median(notes.step_times);
-  result.compute = MeanOf(ranks, &exec::RankMeasurement::compute);
-  result.exposed_communication = MeanOf(ranks, &exec::RankMeasurement::exposed_communication);
+  const exec::RankMeasurement& waited_for = LeastExposed(ranks);
+  result.compute = waited_for.compute;
+  result.exposed_communication = waited_for.exposed_communication;
   AddMemory(ranks, result);
   result.host_pinned = execution.schedule.host_pinned();
   result.collectives = Collectives(execution.schedule, ranks);

@@ -152,6 +152,7 @@ void AddChoice(const ExplainOptions& options, const LoadedStep& step, Explanatio
     RequireCorrect(schedules.back(), step.workload.graph);
     explanation.rivals.push_back(path.substr(path.rfind('/') + 1));
   }
+  costs.reserve(schedules.size());
   for (const Schedule& schedule : schedules) {
     costs.push_back(CostsAtClock(schedule, step.inputs()).costs);
   }

@@ -67,10 +67,17 @@ TEST_F(MeasuredResultTest, TokensAreThoseOfAllRanks) {
   EXPECT_DOUBLE_EQ(Merged().tokens_per_second, 4 / 250e-9);
 }
 
-TEST_F(MeasuredResultTest, TimesAreMeansOverRanks) {
+// Rank 0 waits for rank 1, whose 70 ns of compute hide all communication.
+TEST_F(MeasuredResultTest, TimesAreThoseOfTheRankThatWaitsLeast) {
   const Result result = Merged();
-  EXPECT_EQ(result.compute, Ns(60));
-  EXPECT_EQ(result.exposed_communication, Ns(5));
+  EXPECT_EQ(result.compute, Ns(70));
+  EXPECT_EQ(result.exposed_communication, Ns(0));
+  EXPECT_EQ(result.measurement->ranks[0].compute, Ns(50));
+  EXPECT_EQ(result.measurement->ranks[0].exposed_communication, Ns(10));
+}
+
+TEST_F(MeasuredResultTest, LossesAreMeansOverRanks) {
+  const Result result = Merged();
   EXPECT_THAT(result.measurement->losses, ElementsAre(4.5, 2.5));
 }
 

@@ -160,6 +160,7 @@ TEST(WorkCostTest, StepAddsToTheGapOfAProfile) {
   EXPECT_EQ(CostOf(OpWork(1), &profile, cluster).device.ns(), 37'333);
   cluster.gpu.gaps.step = Duration::FromNs(500);
   EXPECT_EQ(CostOf(OpWork(1), &profile, cluster).device.ns(), 35'733);
+  EXPECT_EQ(CostOf(OpWork(1), &profile, cluster).gaps.ns(), 2'400);
 }
 
 TEST(WorkCostTest, OpThatAProfileLacksIsEstimated) {

@@ -25,6 +25,9 @@ Result Completed() {
   result.cluster = {{"name", "c"}};
   result.plan = {{"stage", 3}};
   result.gpus = 4;
+  result.compute_gaps = Duration::FromNs(13);
+  result.exposed_gaps = Duration::FromNs(14);
+  result.sm_clock_mhz = 1704.6;
   result.sources = {0.25, 0.5, 0.25};
   result.bound = Duration::FromNs(11);
   result.tokens_per_second = 1234.5;
@@ -38,13 +41,13 @@ TEST(ResultTest, PrintsEveryDocumentedKey) {
       PrintResult(Completed()).dump(),
       R"({"format":"dc-result/1","origin":"predicted","outcome":"completed","stop":null,)"
       R"("step_time_ns":3000,"bound_ns":11,"compute_ns":2000,"exposed_communication_ns":1000,)"
-      R"("peak_live_bytes":1,"peak_allocated_bytes":2,"peak_active_bytes":3,)"
+      R"("compute_gaps_ns":13,"exposed_gaps_ns":14,"peak_live_bytes":1,"peak_allocated_bytes":2,"peak_active_bytes":3,)"
       R"("peak_reserved_bytes":4,"outside_allocator_bytes":12,"allocated_after_step_bytes":5,"allocator_retries":6,)"
       R"("host_pinned_bytes":0,"peak_live_bytes_by_class":{"activations":10},)"
       R"("collectives":[{"kind":"reduce_scatter","calls":7,"launches":2,"payload_bytes":800,)"
       R"("wire_bytes":600,"busy_ns":9}],"tokens_per_second":1234.5,)"
       R"("model_flops_utilisation":0.5,"sources":{"measured":0.25,"interpolated":0.5,)"
-      R"("estimated":0.25},"gpus":4,"workload":{"name":"tiny","graph":"0000000000001234"},)"
+      R"("estimated":0.25},"sm_clock_mhz":1705,"gpus":4,"workload":{"name":"tiny","graph":"0000000000001234"},)"
       R"("plan":{"stage":3},"cluster":{"name":"c"}})");
 }
 
@@ -59,6 +62,20 @@ TEST(ResultTest, ClockAndPowerOfARankArePrintedWhereTheyWereRead) {
   EXPECT_FALSE(ranks[0].contains("power_watts"));
   EXPECT_EQ(ranks[1]["sm_clock_mhz"], 1855);
   EXPECT_EQ(ranks[1]["power_watts"], 689);
+}
+
+// A measured step has no gaps in its compute: kernels count, not ops.
+TEST(ResultTest, GapsAreThoseOfAPrediction) {
+  Result result = Completed();
+  result.origin = Origin::kMeasured;
+  EXPECT_FALSE(PrintResult(result).contains("compute_gaps_ns"));
+  EXPECT_FALSE(PrintResult(result).contains("exposed_gaps_ns"));
+}
+
+TEST(ResultTest, UnknownClockIsLeftOut) {
+  Result result = Completed();
+  result.sm_clock_mhz = 0;
+  EXPECT_FALSE(PrintResult(result).contains("sm_clock_mhz"));
 }
 
 TEST(ResultTest, UnknownBoundIsNull) {

@@ -53,6 +53,20 @@ TEST(StepMetricsTest, ExposedIsWhatNoComputeHides) {
   EXPECT_EQ(MeasuredRun(kit).metrics.exposed_communication(), Duration::FromNs(30));
 }
 
+// A task at [0, 40), a tenth of it between its kernels, and one without gaps at [40, 60); a
+// collective at [0, 20): 4 ns of gaps, of which it runs beside half.
+TEST(StepMetricsTest, GapsBetweenKernelsCountByTheirShareOfTheTask) {
+  StepKit kit;
+  kit.Collective(kGather, {20});
+  kit.SetGaps(kit.Kernel(kCompute, {40}), 4);
+  kit.Kernel(kCompute, {20});
+  const MeasuredRun run(kit);
+  EXPECT_EQ(run.metrics.compute(), Duration::FromNs(60));
+  EXPECT_EQ(run.metrics.compute_gaps(), Duration::FromNs(4));
+  EXPECT_EQ(run.metrics.exposed_gaps(), Duration::FromNs(2));
+  EXPECT_EQ(run.metrics.exposed_communication(), Duration());
+}
+
 // Kernels at [0, 10) and [20, 30) inside a collective at [0, 50): 10 + 20 are exposed.
 TEST(StepMetricsTest, ExposedAddsUpTheGaps) {
   StepKit kit;
