@@ -54,6 +54,14 @@ Bytes ParseMemoryLimit(const std::string& text) {
   return *bytes;
 }
 
+/// Plain ZeRO-3 that trains as these options say.
+PlanSpec PlainSpec(const ScheduleOptions& training) {
+  PlanSpec spec;
+  spec.options.gradient_accumulation_steps = training.gradient_accumulation_steps;
+  spec.options.gradient_clipping = training.gradient_clipping;
+  return spec;
+}
+
 /// The plan of the file, or plain ZeRO-3 that trains as the space says.
 Plan LoadBaseline(const std::string& path,
                   const SearchSpace& space,
@@ -62,10 +70,7 @@ Plan LoadBaseline(const std::string& path,
   if (!path.empty()) {
     return LoadPlan(path, {}, inputs, ranks);
   }
-  PlanSpec spec;
-  spec.options.gradient_accumulation_steps = space.options.front().gradient_accumulation_steps;
-  spec.options.gradient_clipping = space.options.front().gradient_clipping;
-  return Resolve(spec, inputs.graph, ranks);
+  return Resolve(PlainSpec(space.options.front()), inputs.graph, ranks);
 }
 
 LoadedSearch Load(const SearchCommandOptions& options) {
@@ -218,10 +223,15 @@ unsigned ThreadsOf(const SearchCommandOptions& options) {
   return options.threads > 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency());
 }
 
-/// The clock of the baseline, at which all schedules are scored: a fixed one changes none of the
-/// shortcuts, and schedules that are worth finding are not far from it. 0 without a power model.
+/// The clock at which all schedules are scored: a fixed one changes none of the shortcuts, and the
+/// schedules worth finding are near that of a step whose gathers are ahead. 0 without a power
+/// model.
 double SearchClock(const LoadedSearch& loaded) {
-  return FindStepClock(LowerFor(loaded.baseline, loaded.inputs()), loaded.inputs());
+  PlanSpec spec = PlainSpec(loaded.baseline.options);
+  constexpr int kAhead = 8;
+  spec.gather_ahead = kAhead;
+  const Plan plan = Resolve(spec, loaded.workload.graph, loaded.baseline.ranks);
+  return FindStepClock(LowerFor(plan, loaded.inputs()), loaded.inputs());
 }
 
 ExitCode RunSearch(const SearchCommandOptions& options) {
