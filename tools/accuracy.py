@@ -56,6 +56,13 @@ def clock_error(pair):
     return 100 * (predicted / min(clocks) - 1) if clocks and predicted else None
 
 
+def bounded(pair):
+    """Reserved bytes stay below what any order of segments needs, where memory does not follow time."""
+    plan = pair["measured"]["plan"]
+    offloads = plan.get("offload_parameters", False) or any(graph.get("state_moves") for graph in plan["graphs"])
+    return plan["release"] != "event_ordered" or offloads or pair["measured"]["peak_reserved_bytes"] <= pair["predicted"]["peak_reserved_most_bytes"]
+
+
 def row(pair):
     """Name, predicted and measured ms, error in percent, spread of the repeats, memory errors in percent."""
     predicted, measured = pair["predicted"], pair["measured"]
@@ -75,6 +82,7 @@ def row(pair):
         "exposed": exposed(pair)[0],
         "exposed_near": exposed(pair)[1],
         "clock": clock_error(pair),
+        "bounded": bounded(pair),
         "same": all(predicted[key] == measured[key] for key in ("peak_allocated_bytes", "peak_reserved_bytes")),
     }
 
@@ -149,6 +157,8 @@ def check(rows):
         error, memory = known[case]
         if abs(each["error"]) > abs(error) + SLACK:
             faults.append(f"{name}: step time error {each['error']:+.1f} %, was {error:+.1f} %")
+        if not each["bounded"]:
+            faults.append(f"{name}: reserves more than in any order of segments that was tried")
         if memory == "same byte" and not each["same"]:
             faults.append(f"{name}: memory was the same to the byte, now off by {memory_text(each)} %")
     return faults

@@ -80,7 +80,8 @@ struct Result {
   Bytes peak_allocated;
   Bytes peak_active;
   Bytes peak_reserved;
-  Bytes outside_allocator;  // of the process on its GPU: context, modules, NCCL buffers
+  Bytes peak_reserved_most;  // of a prediction: wherever the driver puts segments
+  Bytes outside_allocator;   // of the process on its GPU: context, modules, NCCL buffers
   Bytes allocated_after_step;
   std::int64_t allocator_retries = 0;
   Bytes host_pinned;                          // of each rank (Schedule::host_pinned)
@@ -92,8 +93,8 @@ struct Result {
   Json plan;
   int gpus = 1;
   SourceShares sources;
-  double sm_clock_mhz = 0;  // of a prediction: that of the slowest GPU; 0: as profiled
-  std::optional<Duration> bound;                // half-width of the prediction's interval
+  double sm_clock_mhz = 0;        // of a prediction: that of the slowest GPU; 0: as profiled
+  std::optional<Duration> bound;  // half-width of the prediction's interval
   std::optional<MeasurementNotes> measurement;  // of measured results
   double tokens_per_second = 0;                 // over all ranks
   double model_flops_utilisation = 0;           // of the dense peaks of the products' dtypes

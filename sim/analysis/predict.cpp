@@ -9,6 +9,7 @@
 #include "model/ir/plan_reader.h"
 #include "model/ir/task_label.h"
 #include "model/passes/lower.h"
+#include "sim/analysis/segment_orders.h"
 #include "sim/analysis/step_clock.h"
 #include "sim/analysis/step_metrics.h"
 #include "sim/analysis/timeline_recorder.h"
@@ -144,7 +145,10 @@ Prediction Predict(const Schedule& schedule,
     result.stop = DescribeStop(simulation, schedule, inputs.graph);
   }
   result.step_time = Median(simulation.measured_step_times(options.warmup_steps));
+  result.peak_reserved_most = simulation.memory.reserved.peak;
   if (simulation.outcome == Outcome::kCompleted) {
+    result.peak_reserved_most =
+        std::max(result.peak_reserved_most, MostReserved(schedule, costs, options));
     result.bound = StepTimeBound(result.step_time, schedule, costs, inputs.cluster);
   }
   result.sm_clock_mhz = clock_mhz;

@@ -43,6 +43,9 @@ struct AllocatorConfig {
   std::array<std::uint32_t, kRoundupClasses> roundup_power2_divisions{};
   /// Segment for requests between 1 and 10 MiB; page of the large pool when expandable.
   Bytes large_segment_size = Bytes::MiB(20);
+  /// No setting of PyTorch's: where the driver puts segments, which decides between free blocks of
+  /// one size. 0: each below the one before it; n: the n-th of many shuffled orders.
+  std::uint32_t segment_order = 0;
 };
 
 /// Largest rounded size that the small pool serves.

@@ -62,7 +62,7 @@ void AppendBlock(SegmentView& view, const Block& block) {
 }  // namespace
 
 CachingAllocator::CachingAllocator(const AllocatorConfig& config, SegmentPlacement placement)
-    : state_(config, std::move(placement)) {
+    : state_(config, placement ? std::move(placement) : ShuffledPlacement(config.segment_order)) {
   CheckConfig(config);
 }
 

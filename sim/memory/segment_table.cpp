@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "model/base/error.h"
 #include "sim/memory/allocator_config.h"
 
 namespace dcsim {
@@ -10,7 +11,34 @@ namespace {
 // Any multiple of 2 MiB with more room below than a run can use.
 constexpr std::uint64_t kEndOfAddresses = std::uint64_t{1} << 62;
 
+// Slots of 1 TiB, more than any segment takes.
+constexpr std::uint32_t kSlotBits = 20;
+constexpr std::uint64_t kSlots = std::uint64_t{1} << kSlotBits;
+constexpr std::uint64_t kSlotBytes = std::uint64_t{1} << 40U;
+
+/// A permutation of the slots: each step can be undone.
+std::uint64_t Shuffled(std::uint64_t slot, std::uint32_t order) {
+  constexpr std::uint64_t kStep = 0x9E375;  // odd, as all factors
+  constexpr int kRounds = 3;
+  std::uint64_t shuffled = (slot + order * kStep) % kSlots;
+  for (int round = 0; round < kRounds; ++round) {
+    shuffled ^= shuffled >> (kSlotBits / 2);
+    shuffled = shuffled * (kStep * 2 * order + 0x2545F) % kSlots;
+  }
+  return shuffled;
+}
+
 }  // namespace
+
+SegmentPlacement ShuffledPlacement(std::uint32_t order) {
+  if (order == 0) {
+    return {};
+  }
+  return [order, next = std::uint64_t{0}](const Segment&) mutable {
+    DCSIM_CHECK(next < kSlots);
+    return kSlotBytes * (1 + Shuffled(next++, order));
+  };
+}
 
 SegmentTable::SegmentTable(SegmentPlacement placement)
     : lowest_address_(kEndOfAddresses),

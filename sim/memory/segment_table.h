@@ -34,6 +34,10 @@ struct SegmentEvent {
 /// run of which the addresses are known.
 using SegmentPlacement = std::function<std::uint64_t(const Segment& segment)>;
 
+/// Addresses in the n-th shuffled order (AllocatorConfig::segment_order), for up to 2^20 segments;
+/// empty for order 0.
+SegmentPlacement ShuffledPlacement(std::uint32_t order);
+
 /// The segments of an allocator, by dense index; indices of removed segments are given out again.
 class SegmentTable {
  public:

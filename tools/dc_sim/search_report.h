@@ -31,9 +31,10 @@ struct LoadedSearch {
 ReportedPlan ReportPlan(const LoadedSearch& loaded, Plan plan);
 
 /// Of the schedules that a search found best, those that a report shows, predicted each at its own
-/// clock, by step time; what is then neither faster nor smaller than another is left out. Their
-/// scores must be what simulating every task gives at the clock of the search, to the nanosecond
-/// and byte, or a shortcut is wrong.
+/// clock, by step time; what is then neither faster nor smaller than another, or would exceed the
+/// limit where the driver puts segments in another order, is left out. Their scores must be what
+/// simulating every task gives at the clock of the search, to the nanosecond and byte, or a
+/// shortcut is wrong.
 std::vector<ReportedPlan> ReportFront(const LoadedSearch& loaded,
                                       const SearchProblem& problem,
                                       const std::vector<Scored>& front,

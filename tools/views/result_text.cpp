@@ -59,6 +59,10 @@ std::string MemoryLines(const Result& result, const GpuSpec& gpu) {
   std::string lines =
       TableLine("peak memory, reserved", FormatBytes(result.peak_reserved),
                 "of " + FormatBytes(room) + " that " + gpu.name + " leaves to tensors") +
+      (result.peak_reserved_most > result.peak_reserved
+           ? TableLine("  at most", FormatBytes(result.peak_reserved_most),
+                       "where the driver puts segments in another order")
+           : "") +
       TableLine("  allocated", FormatBytes(result.peak_allocated), "") +
       TableLine("  live", FormatBytes(result.peak_live), PeakNote(result)) +
       TableLine("after the step", FormatBytes(result.allocated_after_step), "allocated") +

@@ -1,6 +1,8 @@
 #include "sim/memory/caching_allocator.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <set>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -11,6 +13,45 @@ namespace dcsim {
 namespace {
 
 constexpr std::int64_t kMiB = 1 << 20;
+
+TEST(SegmentOrderTest, ShuffledSegmentsNeverOverlap) {
+  constexpr std::uint64_t kTiB = std::uint64_t{1} << 40U;
+  EXPECT_FALSE(ShuffledPlacement(0));
+  std::set<std::uint64_t> firsts;
+  for (std::uint32_t order = 1; order < 20; ++order) {
+    const SegmentPlacement place = ShuffledPlacement(order);
+    std::set<std::uint64_t> addresses;
+    firsts.insert(*addresses.insert(place({})).first);
+    for (int i = 1; i < 10'000; ++i) {
+      const std::uint64_t address = place({});
+      EXPECT_EQ(address % kTiB, 0U);
+      EXPECT_TRUE(addresses.insert(address).second);
+    }
+  }
+  EXPECT_EQ(firsts.size(), 19U);
+}
+
+// Of two free segments of 12 MiB the lower one is taken. In order 0 that is the second; among the
+// shuffled orders it is now the first, now the second.
+TEST(SegmentOrderTest, DecidesBetweenFreeBlocksOfOneSize) {
+  std::set<bool> second_is_taken;
+  for (std::uint32_t order = 0; order < 20; ++order) {
+    AllocatorConfig config;
+    config.segment_order = order;
+    AllocatorHarness harness(config);
+    const BlockHandle first = harness.Allocate(Bytes::MiB(12));
+    const BlockHandle second = harness.Allocate(Bytes::MiB(12));
+    const std::uint64_t of_first = harness.allocator.BlockAddress(first);
+    const std::uint64_t of_second = harness.allocator.BlockAddress(second);
+    harness.Free(first);
+    harness.Free(second);
+    const BlockHandle again = harness.Allocate(Bytes::MiB(12));
+    EXPECT_EQ(harness.allocator.BlockAddress(again), std::min(of_first, of_second));
+    EXPECT_TRUE(order != 0 || of_second < of_first);
+    second_is_taken.insert(of_second < of_first);
+  }
+  EXPECT_EQ(second_is_taken.size(), 2U);
+}
 
 TEST(CachingAllocatorTest, SmallRequestsShareOneSegment) {
   AllocatorHarness harness;
