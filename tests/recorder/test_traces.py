@@ -22,8 +22,10 @@ BIG = {
     "qwen3-8b": (1, 4096),
     "qwen3-1.7b": (2, 4096),
     "gpt2-xl": (4, 1024),
+    "gpt2": (4, 1024),
+    "mistral-7b": (1, 4096),
 }
-NAMES = ["tiny-llama", *BIG, "qwen3-8b-default-partition", "own-code"]
+NAMES = ["tiny-llama", *BIG, "llama-3.2-1b-autocast", "qwen3-8b-default-partition", "own-code"]
 
 
 @cache
@@ -82,6 +84,11 @@ def test_default_partition_differs_from_qwen3_in_the_partitioner_alone() -> None
     assert options == {**_document("qwen3-8b")["options"], "partitioner": "default"}
 
 
+def test_autocast_differs_from_llama_in_its_dtypes_alone() -> None:
+    options = _document("llama-3.2-1b-autocast")["options"]
+    assert options == {**_document("llama-3.2-1b")["options"], "dtype": "float32", "autocast": "bfloat16"}
+
+
 def test_tiny_llama_is_float32_for_the_cpu() -> None:
     options = _document("tiny-llama")["options"]
     assert (options["dtype"], options["attention"]) == ("float32", "math")
@@ -107,7 +114,7 @@ def test_qwen3_uses_399_parameters_forward_and_398_backward() -> None:
     assert unused == {"model.embed_tokens.weight"}
 
 
-@pytest.mark.parametrize(("name", "layers"), [("llama-3.2-1b", 16), ("llama-3-8b", 32), ("qwen3-8b", 36)])
+@pytest.mark.parametrize(("name", "layers"), [("llama-3.2-1b", 16), ("llama-3-8b", 32), ("qwen3-8b", 36), ("mistral-7b", 32), ("gpt2", 12)])
 def test_each_layer_has_one_attention_kernel_each_way(name: str, layers: int) -> None:
     document = _document(name)
     for graph, operator in zip(document["graphs"], ("attention(", "attention_backward(")):
@@ -116,7 +123,7 @@ def test_each_layer_has_one_attention_kernel_each_way(name: str, layers: int) ->
         assert len(calls) == layers
 
 
-@pytest.mark.parametrize("name", ["llama-3.2-1b", "llama-3-8b", "qwen3-8b"])
+@pytest.mark.parametrize("name", ["llama-3.2-1b", "llama-3-8b", "qwen3-8b", "mistral-7b"])
 def test_no_parameter_is_saved_for_the_backward(name: str) -> None:
     """ZeRO-3 frees gathered parameters after the forward: nothing saved may share their storage."""
     document = _document(name)
