@@ -67,6 +67,7 @@ def row(pair):
     """Name, predicted and measured ms, error in percent, spread of the repeats, memory errors in percent."""
     predicted, measured = pair["predicted"], pair["measured"]
     times = sorted(measured["step_times_ns"])
+    exposed_error, exposed_near = exposed(pair)
     workload, cluster, name = pair["file"].split("/")[1], pair["file"].split("/")[3], pair["file"].split("/")[4]
     return {
         "workload": workload,
@@ -79,8 +80,8 @@ def row(pair):
         "spread": 100 * (times[-1] - times[0]) / measured["step_time_ns"],
         "allocated": error_of(pair, "peak_allocated_bytes"),
         "reserved": error_of(pair, "peak_reserved_bytes"),
-        "exposed": exposed(pair)[0],
-        "exposed_near": exposed(pair)[1],
+        "exposed": exposed_error,
+        "exposed_near": exposed_near,
         "clock": clock_error(pair),
         "bounded": bounded(pair),
         "same": all(predicted[key] == measured[key] for key in ("peak_allocated_bytes", "peak_reserved_bytes")),

@@ -1,6 +1,7 @@
 #include "sim/analysis/step_clock.h"
 
 #include <cmath>
+#include <utility>
 
 #include "model/cost/power.h"
 
@@ -15,22 +16,22 @@ std::vector<WorkCost> CostsAt(const Schedule& schedule,
 
 }  // namespace
 
-double FindStepClock(const Schedule& schedule, const PredictionInputs& inputs) {
+ClockedCosts CostsAtClock(const Schedule& schedule, const PredictionInputs& inputs) {
   const auto& power = inputs.cluster.gpu.power;
-  if (!power) {
-    return 0;
+  if (!power || inputs.clock_mhz > 0) {
+    return {CostsAt(schedule, inputs, inputs.clock_mhz), inputs.clock_mhz};
   }
   // A clock that is 1 % lower makes a step at most 1 % longer, and that a clock 0.5 % higher: every
   // round leaves half of the distance, mostly a fourth.
   constexpr int kRounds = 20;
   const SimulationOptions options = OptionsFor(schedule, inputs.cluster);
   double clock = ProfiledClock(inputs.profile, *power);
-  const double energy = StepEnergy(schedule, inputs.graph, inputs.profile, inputs.cluster,
-                                   CostsAt(schedule, inputs, clock));
+  std::vector<WorkCost> costs = CostsAt(schedule, inputs, clock);
+  const double energy = StepEnergy(schedule, inputs.graph, inputs.profile, inputs.cluster, costs);
   for (int round = 0; round < kRounds; ++round) {
-    const Simulation simulation = Simulate(schedule, CostsAt(schedule, inputs, clock), options, {});
+    const Simulation simulation = Simulate(schedule, costs, options, {});
     if (simulation.outcome != Outcome::kCompleted) {
-      return 0;
+      return {CostsAt(schedule, inputs, 0), 0};
     }
     const Duration step = simulation.measured_step_times(options.warmup_steps).front();
     const double next = std::round(ClockWithinLimit(*power, energy, step));
@@ -38,13 +39,13 @@ double FindStepClock(const Schedule& schedule, const PredictionInputs& inputs) {
       break;
     }
     clock = next;
+    costs = CostsAt(schedule, inputs, clock);
   }
-  return clock;
+  return {std::move(costs), clock};
 }
 
-ClockedCosts CostsAtClock(const Schedule& schedule, const PredictionInputs& inputs) {
-  const double clock = inputs.clock_mhz > 0 ? inputs.clock_mhz : FindStepClock(schedule, inputs);
-  return {CostsAt(schedule, inputs, clock), clock};
+double FindStepClock(const Schedule& schedule, const PredictionInputs& inputs) {
+  return CostsAtClock(schedule, inputs).clock_mhz;
 }
 
 }  // namespace dcsim

@@ -176,7 +176,9 @@ ExitCode RunExplain(const ExplainOptions& options) {
     std::cout << PrintResultText(prediction.result, step.cluster);
     return ExitCode::kAnswerIsNo;
   }
-  const auto costs = CostsAtClock(step.schedule, step.inputs()).costs;
+  PredictionInputs inputs = step.inputs();
+  inputs.clock_mhz = prediction.result.sm_clock_mhz;
+  const auto costs = CostsAtClock(step.schedule, inputs).costs;
   Explanation explanation;
   explanation.result = std::move(prediction.result);
   explanation.compute_alone = ComputeAlone(step.schedule, costs);

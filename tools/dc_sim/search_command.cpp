@@ -237,8 +237,9 @@ double SearchClock(const LoadedSearch& loaded) {
 ExitCode RunSearch(const SearchCommandOptions& options) {
   const LoadedSearch loaded = Load(options);
   const Graph& graph = loaded.workload.graph;
-  SearchProblem problem = MakeProblem(loaded.inputs(), loaded.baseline.ranks);
-  problem.inputs.clock_mhz = SearchClock(loaded);
+  PredictionInputs at_clock = loaded.inputs();
+  at_clock.clock_mhz = SearchClock(loaded);
+  SearchProblem problem = MakeProblem(at_clock, loaded.baseline.ranks);
   std::vector<Candidate> starts = Starts(options, loaded, problem);
   Evaluator evaluator(problem, {ThreadsOf(options), loaded.space.memory_limit});
   const TimedSearch timed =
