@@ -7,6 +7,7 @@
 BIN is the folder of the built programs (build/dev/bin). Results of `dc-run` lie in traces/WORKLOAD/measured/CLUSTER;
 configs/clusters/CLUSTER.yaml predicts them.
 """
+import itertools
 import json
 import pathlib
 import subprocess
@@ -18,6 +19,9 @@ TABLE = SOURCE / "docs" / "accuracy_cases.md"
 SLACK = 0.1
 # Of the table of cases.
 COLUMNS = 11
+# Plans of a run from which on their order says something, and the difference in percent that a second run keeps.
+ORDERED = 7
+APART = 1.5
 
 
 def cases():
@@ -63,6 +67,15 @@ def bounded(pair):
     return plan["release"] != "event_ordered" or offloads or pair["measured"]["peak_reserved_bytes"] <= pair["predicted"]["peak_reserved_most_bytes"]
 
 
+def rivals_of(measured):
+    """What steps of one workload share that ran in the same go and do the same work; None of a step alone."""
+    words = measured["command"].split()
+    if "--suite" not in words[-2:]:
+        return None
+    steps = measured["plan"]["gradient_accumulation_steps"]
+    return pathlib.Path(words[-1]).stem + (f", accumulation {steps}" if steps > 1 else "")
+
+
 def row(pair):
     """Name, predicted and measured ms, error in percent, spread of the repeats, memory errors in percent."""
     predicted, measured = pair["predicted"], pair["measured"]
@@ -73,6 +86,7 @@ def row(pair):
         "workload": workload,
         "cluster": cluster,
         "plan": name.removesuffix(".json"),
+        "rivals": rivals_of(measured),
         "predicted": predicted["step_time_ns"] / 1e6,
         "measured": measured["step_time_ns"] / 1e6,
         "error": error_of(pair, "step_time_ns"),
@@ -91,6 +105,39 @@ def row(pair):
 def summary(errors):
     """The largest error with its sign, and the mean of all without."""
     return max(errors, key=abs), sum(map(abs, errors)) / len(errors)
+
+
+def tau(rows, apart):
+    """Kendall's tau between predicted and measured order, of the pairs of steps whose measured times differ by more
+    than `apart` percent, and the number of these pairs; None where there are none."""
+    signs = [
+        1 if (a["predicted"] - b["predicted"]) * (a["measured"] - b["measured"]) > 0 else -1
+        for a, b in itertools.combinations(rows, 2)
+        if abs(a["measured"] / b["measured"] - 1) > apart / 100
+    ]
+    return (sum(signs) / len(signs) if signs else None), len(signs)
+
+
+def order_lines(rows):
+    """How well the order of plans that were measured in one go is predicted."""
+    lines = [
+        f"Order of the plans of one run: Kendall's tau between predicted and measured times, of all pairs and of those more than {APART} % apart; "
+        "chosen: what the plan predicted fastest takes longer than the fastest measured.",
+        "",
+        "| workload | cluster | run | plans | tau | pairs apart | their tau | chosen |",
+        "| --- " * 8 + "|",
+    ]
+    runs = {}
+    for each in rows:
+        if each["rivals"]:
+            runs.setdefault((each["workload"], each["cluster"], each["rivals"]), []).append(each)
+    for key, part in sorted(runs.items()):
+        if len(part) >= ORDERED:
+            far, pairs = tau(part, APART)
+            chosen = min(part, key=lambda each: each["predicted"])["measured"]
+            fastest = min(each["measured"] for each in part)
+            lines.append(f"| {' | '.join(key)} | {len(part)} | {tau(part, 0)[0]:.2f} | {pairs} | {far:.2f} | {100 * (chosen / fastest - 1):.1f} % |")
+    return [*lines, ""]
 
 
 def memory_text(each):
@@ -127,6 +174,7 @@ def table_text(rows):
                 f"| {mean_roofline:.0f} % | {worst_roofline:+.0f} % |"
             )
         lines.append("")
+    lines += order_lines(rows)
     lines += ["| workload | cluster | plan | predicted | measured | error | roofline | spread | exposed | clock | memory |", "| --- " * COLUMNS + "|"]
     for each in rows:
         lines.append(
