@@ -58,7 +58,7 @@ struct KernelRates {
 /// What a power limit does to a GPU's clock and its kernels. Energies of kernels go with
 /// (clock / highest_mhz)^exponent, so a step that needs too many watts runs at a lower clock.
 struct PowerModel {
-  double limit_watts = 0;
+  double limit_watts = 0;   // of the GPU, and of those that were profiled
   double idle_watts = 0;    // whatever the GPU does
   double highest_mhz = 0;   // SM clock without need to save power
   double profiled_mhz = 0;  // at which op times were measured that do not say their own
@@ -184,6 +184,9 @@ struct Cluster {
   /// How many times the profiled GPU's energy the hungriest GPU of the job needs for the same work:
   /// at the power limit it has the lowest clock, and all others wait for it.
   double straggler_power = 1;
+  /// W that operators let each GPU take. None: what the GPU's power model says, at which profiles
+  /// were taken.
+  std::optional<double> power_limit_watts;
   std::string measured;  // versions, machine, date and command of the tables
   Json document;         // the whole file, for results
 

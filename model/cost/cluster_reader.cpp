@@ -129,6 +129,35 @@ void ReadPatterns(ObjectReader& object, Cluster& cluster) {
   fields.RejectUnknown();
 }
 
+/// One number of the slowest GPU, from 1 to `most`.
+void ReadStraggler(ObjectReader& object,
+                   std::string_view key,
+                   int most,
+                   const std::string& expected,
+                   double& target) {
+  if (object.Optional(key, ReadNumber, target) && !(target >= 1 && target <= most)) {
+    object.faults().Add(object.At(key), expected + ", from 1 to " + std::to_string(most));
+  }
+}
+
+/// Behind the GPU and its power model.
+void ReadPowerLimit(ObjectReader& object, Cluster& cluster) {
+  double limit = 0;
+  if (!object.Optional("power_limit_watts", ReadNumber, limit)) {
+    return;
+  }
+  const auto& power = cluster.gpu.power;
+  if (!power) {
+    object.faults().Add(object.At("power_limit_watts"),
+                        "the GPU file has no power, so what a limit does is not known");
+  } else if (!(limit > power->idle_watts && limit <= power->limit_watts)) {
+    object.faults().Add(object.At("power_limit_watts"),
+                        "expected more than the GPU file's power.idle_watts and at most its "
+                        "power.limit_watts");
+  }
+  cluster.power_limit_watts = limit;
+}
+
 }  // namespace
 
 Cluster ReadCluster(const Json& document, const Locator& locate) {
@@ -161,18 +190,14 @@ Cluster ReadCluster(const Json& document, const Locator& locate) {
   } else if (cluster.nodes > 1) {
     faults.Add(root, "key 'inter_node' is missing; a cluster of several nodes needs it");
   }
-  constexpr double kMostStraggler = 100;
-  if (object.Optional("straggler", ReadNumber, cluster.straggler) &&
-      !(cluster.straggler >= 1 && cluster.straggler <= kMostStraggler)) {
-    faults.Add(object.At("straggler"),
-               "expected how many times as long one rank's kernels take, from 1 to 100");
-  }
-  constexpr double kMostPower = 10;
-  if (object.Optional("straggler_power", ReadNumber, cluster.straggler_power) &&
-      !(cluster.straggler_power >= 1 && cluster.straggler_power <= kMostPower)) {
-    faults.Add(object.At("straggler_power"),
-               "expected how many times the profiled GPU's energy one GPU needs, from 1 to 10");
-  }
+  constexpr int kMostStraggler = 100;
+  ReadStraggler(object, "straggler", kMostStraggler,
+                "expected how many times as long one rank's kernels take", cluster.straggler);
+  constexpr int kMostPower = 10;
+  ReadStraggler(object, "straggler_power", kMostPower,
+                "expected how many times the profiled GPU's energy one GPU needs",
+                cluster.straggler_power);
+  ReadPowerLimit(object, cluster);
   object.Required("measured", ReadString, cluster.measured);
   ReadTables(object, cluster);
   object.RejectUnknown();

@@ -55,8 +55,13 @@ double StepEnergy(const Schedule& schedule,
   return energy * ProfiledShare(graph, profile, power) * cluster.straggler_power;
 }
 
-double ClockWithinLimit(const PowerModel& power, double energy, Duration step) {
-  const double left = power.limit_watts - power.idle_watts;
+double PowerLimit(const Cluster& cluster) {
+  return cluster.power_limit_watts.value_or(cluster.gpu.power->limit_watts);
+}
+
+double ClockWithinLimit(const Cluster& cluster, double energy, Duration step) {
+  const PowerModel& power = *cluster.gpu.power;
+  const double left = PowerLimit(cluster) - power.idle_watts;
   const double needed = energy / step.seconds();
   return needed <= left ? power.highest_mhz
                         : power.highest_mhz * std::pow(left / needed, 1 / power.exponent);

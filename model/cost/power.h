@@ -29,8 +29,11 @@ double StepEnergy(const Schedule& schedule,
                   const Cluster& cluster,
                   std::span<const WorkCost> costs);
 
+/// W that each GPU of a cluster may take. The GPU needs a power model.
+double PowerLimit(const Cluster& cluster);
+
 /// SM clock in MHz that the power limit leaves a GPU that takes `energy` (J, beyond idle and at the
-/// highest clock) every `step`.
-double ClockWithinLimit(const PowerModel& power, double energy, Duration step);
+/// highest clock) every `step`. The GPU needs a power model.
+double ClockWithinLimit(const Cluster& cluster, double energy, Duration step);
 
 }  // namespace dcsim

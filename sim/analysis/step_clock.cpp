@@ -34,7 +34,7 @@ ClockedCosts CostsAtClock(const Schedule& schedule, const PredictionInputs& inpu
       return {CostsAt(schedule, inputs, 0), 0};
     }
     const Duration step = simulation.measured_step_times(options.warmup_steps).front();
-    const double next = std::round(ClockWithinLimit(*power, energy, step));
+    const double next = std::round(ClockWithinLimit(inputs.cluster, energy, step));
     if (next == clock) {
       break;
     }

@@ -3,12 +3,13 @@
 #include <algorithm>
 
 #include "model/base/text.h"
+#include "model/cost/power.h"
 #include "tools/views/table_text.h"
 
 namespace dcsim {
 namespace {
 
-std::string StepLines(const Result& result, const GpuSpec& gpu) {
+std::string StepLines(const Result& result, const Cluster& cluster) {
   const auto step = static_cast<double>(std::max<std::int64_t>(1, result.step_time.ns()));
   const auto of_step = [step](Duration part) {
     return Percent(static_cast<double>(part.ns()) / step) + " of the step";
@@ -24,12 +25,12 @@ std::string StepLines(const Result& result, const GpuSpec& gpu) {
   lines += TableLine("  compute", FormatDuration(result.compute), of_step(result.compute)) +
            TableLine("  exposed communication", FormatDuration(result.exposed_communication),
                      of_step(result.exposed_communication));
-  if (gpu.power && result.sm_clock_mhz > 0) {
-    const PowerModel& power = *gpu.power;
-    const std::string limit = Thousands(power.limit_watts) + " W";
+  if (cluster.gpu.power && result.sm_clock_mhz > 0) {
+    const double highest = cluster.gpu.power->highest_mhz;
+    const std::string limit = Thousands(PowerLimit(cluster)) + " W";
     lines += TableLine("  SM clock", Thousands(result.sm_clock_mhz) + " MHz",
-                       result.sm_clock_mhz < power.highest_mhz
-                           ? "of " + Thousands(power.highest_mhz) + ": " + limit + " allow no more"
+                       result.sm_clock_mhz < highest
+                           ? "of " + Thousands(highest) + ": " + limit + " allow no more"
                            : "the highest, within " + limit);
   }
   return lines;
@@ -126,8 +127,8 @@ std::string PrintResultText(const Result& result, const Cluster& cluster) {
   if (result.outcome == "deadlock") {
     return title + "deadlock\n\n" + TableLine("can never start", "", result.stop->task);
   }
-  return title + "completed\n\n" + StepLines(result, cluster.gpu) +
-         MemoryLines(result, cluster.gpu) + CollectiveLines(result) + SourceLine(result.sources);
+  return title + "completed\n\n" + StepLines(result, cluster) + MemoryLines(result, cluster.gpu) +
+         CollectiveLines(result) + SourceLine(result.sources);
 }
 
 }  // namespace dcsim

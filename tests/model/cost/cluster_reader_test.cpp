@@ -176,10 +176,12 @@ TEST(ClusterReaderTest, PowerIsRead) {
   Json document = ClusterDocument();
   document["gpu"]["power"] = PowerDocument();
   document["straggler_power"] = 1.1;
+  document["power_limit_watts"] = 500;
   const Cluster cluster = ReadCluster(document, PointerLocator("c"));
   ASSERT_TRUE(cluster.gpu.power);
   const PowerModel& power = *cluster.gpu.power;
   EXPECT_EQ(cluster.straggler_power, 1.1);
+  EXPECT_EQ(cluster.power_limit_watts, 500);
   EXPECT_EQ(power.limit_watts, 700);
   EXPECT_EQ(power.idle_watts, 100);
   EXPECT_EQ(power.highest_mhz, 2000);
@@ -233,6 +235,23 @@ INSTANTIATE_TEST_SUITE_P(
         Break{"FrugalStraggler", [](Json& d) { d["straggler_power"] = 0.9; },
               "c: /straggler_power: expected how many times the profiled GPU's energy one GPU "
               "needs, from 1 to 10"},
+        Break{"LimitWithoutPower", [](Json& d) { d["power_limit_watts"] = 500; },
+              "c: /power_limit_watts: the GPU file has no power, so what a limit does is not "
+              "known"},
+        Break{"LimitBelowIdle",
+              [](Json& d) {
+                d["gpu"]["power"] = PowerDocument();
+                d["power_limit_watts"] = 100;
+              },
+              "c: /power_limit_watts: expected more than the GPU file's power.idle_watts and at "
+              "most its power.limit_watts"},
+        Break{"LimitAboveTheGpus",
+              [](Json& d) {
+                d["gpu"]["power"] = PowerDocument();
+                d["power_limit_watts"] = 701;
+              },
+              "c: /power_limit_watts: expected more than the GPU file's power.idle_watts and at "
+              "most its power.limit_watts"},
         Break{"PowerOfNothing",
               [](Json& d) {
                 d["gpu"]["power"] = PowerDocument();

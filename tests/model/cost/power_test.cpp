@@ -82,13 +82,23 @@ Profile ProfileAt(double clock_mhz) {
 
 // 2 J in 10 ms are the 200 W that the limit leaves; less than that leaves the clock alone.
 TEST(PowerTest, WithinItsLimitAGpuRunsAtItsHighestClock) {
-  EXPECT_EQ(ClockWithinLimit(RoundPower(), 2, Duration::FromMs(10)), 1000);
-  EXPECT_EQ(ClockWithinLimit(RoundPower(), 1, Duration::FromMs(10)), 1000);
+  EXPECT_EQ(ClockWithinLimit(PoweredStep().cluster, 2, Duration::FromMs(10)), 1000);
+  EXPECT_EQ(ClockWithinLimit(PoweredStep().cluster, 1, Duration::FromMs(10)), 1000);
 }
 
 // 800 W where 200 are left: a quarter of the energy, which half of the clock takes.
 TEST(PowerTest, TheClockGoesWithTheRootOfWhatIsLeft) {
-  EXPECT_DOUBLE_EQ(ClockWithinLimit(RoundPower(), 8, Duration::FromMs(10)), 500);
+  EXPECT_DOUBLE_EQ(ClockWithinLimit(PoweredStep().cluster, 8, Duration::FromMs(10)), 500);
+}
+
+// 800 W where 150 W leave 50 beside idle: a sixteenth. What profiles say of energies stays.
+TEST(PowerTest, OperatorsMayAllowLess) {
+  PoweredStep step;
+  step.cluster.power_limit_watts = 150;
+  EXPECT_EQ(PowerLimit(step.cluster), 150);
+  EXPECT_DOUBLE_EQ(ClockWithinLimit(step.cluster, 8, Duration::FromMs(10)), 250);
+  const Profile profile = ProfileAt(500);
+  EXPECT_EQ(step.Energy(&profile), PoweredStep().Energy(&profile));
 }
 
 // 40 us at 400 W and 20 us at 100 W.

@@ -58,6 +58,13 @@ TEST(StepClockTest, OfKernelsThatDo) {
   EXPECT_NEAR(LongSum(800, 1).Clock(), 1000 * std::cbrt(0.25), kLaunches);
 }
 
+// 100 W left of 800: (f / 1000)^2 = 1/8.
+TEST(StepClockTest, OfGpusThatMayTakeLess) {
+  LongSum job(800, 0);
+  job.cluster.power_limit_watts = 200;
+  EXPECT_NEAR(job.Clock(), 1000 * std::sqrt(0.125), kLaunches);
+}
+
 TEST(StepClockTest, IsUnknownWithoutAModel) {
   LongSum job(800, 1);
   job.cluster.gpu.power.reset();
