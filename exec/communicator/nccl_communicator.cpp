@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <sys/prctl.h>
+#include <utility>
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
@@ -33,12 +35,55 @@ ncclDataType_t ToNccl(const at::Tensor& tensor) {
   }
 }
 
-/// What a rank tells the others of a tensor that they may read.
-struct Ticket {
-  std::int64_t bytes;   // of the handle
-  std::int64_t offset;  // of the tensor in the handle's memory, bytes
-  std::array<char, 496> handle;
+/// What a rank tells the others of a tensor that they may read: a handle of the memory that it lies
+/// in, and its place there. A handle of an expandable segment names each of its pages.
+struct PeerHandle {
+  std::string handle;
+  std::int64_t offset = 0;  // bytes
 };
+
+/// A piece of a PeerHandle, as NCCL gathers it.
+struct Ticket {
+  std::int64_t bytes;  // of the whole handle
+  std::int64_t offset;
+  std::array<char, 496> piece;
+};
+
+std::size_t TicketsOf(std::int64_t bytes) {
+  const auto piece = static_cast<std::int64_t>(sizeof(Ticket::piece));
+  return static_cast<std::size_t>((bytes + piece - 1) / piece);
+}
+
+/// Every rank's handle, by rank.
+std::vector<PeerHandle> ExchangeHandles(Communicator& communicator,
+                                        const PeerHandle& own,
+                                        c10::Device device) {
+  std::vector<PeerHandle> all(static_cast<std::size_t>(communicator.size()));
+  std::size_t rounds = 1;
+  for (std::size_t round = 0; round < rounds; ++round) {
+    Ticket ticket{};
+    ticket.bytes = static_cast<std::int64_t>(own.handle.size());
+    ticket.offset = own.offset;
+    const std::size_t begin = std::min(round * sizeof(Ticket::piece), own.handle.size());
+    own.handle.copy(ticket.piece.data(), sizeof(Ticket::piece), begin);
+    const auto words = static_cast<std::int64_t>(sizeof(Ticket) / sizeof(std::int64_t));
+    const at::Tensor mine =
+        at::from_blob(&ticket, {words}, at::TensorOptions().dtype(at::kLong)).to(device);
+    const at::Tensor gathered = at::empty({words * communicator.size()}, mine.options());
+    communicator.AllGather(mine, gathered);
+    const at::Tensor tickets = gathered.to(at::kCPU);
+    for (std::size_t rank = 0; rank < all.size(); ++rank) {
+      const auto& theirs =
+          reinterpret_cast<const Ticket*>(tickets.const_data_ptr<std::int64_t>())[rank];
+      const auto bytes = static_cast<std::size_t>(theirs.bytes);
+      const std::size_t left = bytes - std::min(bytes, round * sizeof(Ticket::piece));
+      all[rank].offset = theirs.offset;
+      all[rank].handle.append(theirs.piece.data(), std::min(left, sizeof(Ticket::piece)));
+      rounds = std::max(rounds, TicketsOf(theirs.bytes));
+    }
+  }
+  return all;
+}
 
 std::size_t Count(const at::Tensor& tensor) {
   return static_cast<std::size_t>(tensor.numel());
@@ -87,30 +132,20 @@ void NcclCommunicator::AllReduce(const at::Tensor& tensor) {
 }
 
 std::vector<at::Tensor> NcclCommunicator::OpenPeers(const at::Tensor& own) {
-  // A handle of the memory that `own` lies in, and its place there, as text that NCCL can gather.
-  const auto share =
+  // Pages of expandable segments are file descriptors, which peers take out of this process.
+  prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
+  auto share =
       c10::cuda::CUDACachingAllocator::shareIpcHandle(const_cast<void*>(own.const_data_ptr()));
-  Ticket ticket{};
-  DCSIM_CHECK(share.handle.size() <= ticket.handle.size());
-  ticket.bytes = static_cast<std::int64_t>(share.handle.size());
-  ticket.offset = share.offset;
-  std::copy(share.handle.begin(), share.handle.end(), ticket.handle.begin());
-  const auto words = static_cast<std::int64_t>(sizeof(Ticket) / sizeof(std::int64_t));
-  const at::Tensor mine =
-      at::from_blob(&ticket, {words}, at::TensorOptions().dtype(at::kLong)).to(own.device());
-  const at::Tensor all = at::empty({words * size_}, mine.options());
-  AllGather(mine, all);
-  const at::Tensor tickets = all.to(at::kCPU);
+  const auto handles =
+      ExchangeHandles(*this, {std::move(share.handle), share.offset}, own.device());
   std::vector<at::Tensor> peers;
   for (int rank = 0; rank < size_; ++rank) {
     if (rank == rank_) {
       peers.push_back(own);
       continue;
     }
-    const auto& theirs =
-        reinterpret_cast<const Ticket*>(tickets.const_data_ptr<std::int64_t>())[rank];
-    auto memory = c10::cuda::CUDACachingAllocator::getIpcDevPtr(
-        std::string(theirs.handle.begin(), theirs.handle.begin() + theirs.bytes));
+    const PeerHandle& theirs = handles[static_cast<std::size_t>(rank)];
+    auto memory = c10::cuda::CUDACachingAllocator::getIpcDevPtr(theirs.handle);
     peers.push_back(at::from_blob(
         static_cast<char*>(memory.get()) + theirs.offset, own.sizes(),
         [memory](void*) mutable { memory.reset(); }, own.options(), own.device()));

@@ -5,12 +5,16 @@
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/util/Exception.h>
 
+#include "exec/device/allocator.h"
 #include "exec/launch/rank_processes.h"
 #include "model/ir/task_label.h"
 
 namespace dcsim::exec {
 
 RankMeasurement MeasureRank(const RankSetup& setup, int rank, const MeasureSettings& settings) {
+  if (setup.device.is_cuda()) {
+    ChooseAllocator(setup.schedule.options().allocator);
+  }
   std::unique_ptr<StepExecutor> executor;
   RankMeasurement measurement;
   try {

@@ -191,11 +191,16 @@ bool ExecuteCases(const Graph& graph,
     return RunLaunchedRank(job, *identity);
   }
   // Recorded kernels leave the launches of a process slower behind them, which steps that wait for
-  // the host would show: traced cases have processes of their own.
-  const std::size_t at_once = settings.measure.trace ? 1 : cases.size();
+  // the host would show, and what libraries keep stays in segments of the kind that the first plan
+  // asked for: traced cases, and those that want another allocator, have processes of their own.
+  const auto goes_on = [&](std::size_t next) {
+    return !settings.measure.trace && next < cases.size() &&
+           cases[next].schedule.options().allocator == cases[next - 1].schedule.options().allocator;
+  };
   try {
     for (; job.first < cases.size(); job.first = job.end) {
-      job.end = std::min(job.first + at_once, cases.size());
+      for (job.end = job.first + 1; goes_on(job.end); ++job.end) {
+      }
       exec::RunRankProcesses(settings.gpus, main);
     }
   } catch (const exec::RankOutOfMemory& error) {
