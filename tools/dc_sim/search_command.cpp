@@ -261,6 +261,10 @@ ExitCode RunSearch(const SearchCommandOptions& options) {
   report.front = ReportFront(loaded, problem, timed.result.front, report.limit);
   if (!report.front.empty()) {
     AddDeepSpeed(loaded, report);
+    report.expandable_reserved = ReservedIfExpandable(loaded, report.front.front().plan);
+  } else if (timed.result.least) {
+    report.expandable_reserved =
+        ReservedIfExpandable(loaded, PlanOf(problem, timed.result.least->candidate));
   }
   WriteJson(options, report, timed, graph);
   if (report.front.empty()) {

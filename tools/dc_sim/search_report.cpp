@@ -91,6 +91,16 @@ std::vector<ReportedPlan> ReportFront(const LoadedSearch& loaded,
   return kept;
 }
 
+std::optional<Bytes> ReservedIfExpandable(const LoadedSearch& loaded, Plan plan) {
+  if (plan.options.allocator == AllocatorMode::kExpandableSegments) {
+    return std::nullopt;
+  }
+  plan.options.allocator = AllocatorMode::kExpandableSegments;
+  const Schedule schedule = LowerFor(plan, loaded.inputs());
+  const ClockedCosts clocked = CostsAtClock(schedule, loaded.inputs());
+  return MostReserved(schedule, clocked.costs, OptionsFor(schedule, loaded.cluster));
+}
+
 void AddDeepSpeed(const LoadedSearch& loaded, SearchReport& report) {
   const Graph& graph = loaded.workload.graph;
   report.deepspeed = ClosestDeepSpeedConfig(report.front.front().plan, graph);

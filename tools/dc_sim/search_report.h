@@ -40,6 +40,10 @@ std::vector<ReportedPlan> ReportFront(const LoadedSearch& loaded,
                                       const std::vector<Scored>& front,
                                       Bytes limit);
 
+/// Bytes that a plan would reserve with expandable segments, in memory without end; none if it has
+/// them.
+std::optional<Bytes> ReservedIfExpandable(const LoadedSearch& loaded, Plan plan);
+
 /// Adds the DeepSpeed JSON closest to the best plan, and what DeepSpeed would make of it as far as
 /// the policies here know.
 void AddDeepSpeed(const LoadedSearch& loaded, SearchReport& report);

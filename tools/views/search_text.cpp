@@ -89,6 +89,11 @@ std::string Millions(std::int64_t elements) {
   return OneDecimal(static_cast<double>(elements) * 1e-6) + "e6";
 }
 
+/// Whether expandable segments are worth a word: small models reserve more with them.
+bool SavesMemory(const std::optional<Bytes>& expandable, Bytes reserved) {
+  return expandable && *expandable < reserved;
+}
+
 /// Where the difference to the baseline comes from, one line a reason.
 std::string ExplainGain(const SearchReport& report) {
   const ReportedPlan& best = report.front.front();
@@ -110,6 +115,10 @@ std::string ExplainGain(const SearchReport& report) {
           FormatDuration(to.compute) + "   (beside communication kernels run slower)\n";
   text += "  reserved memory        " + Flush(FormatBytes(from.peak_reserved), kColumn) + " -> " +
           FormatBytes(to.peak_reserved) + "\n";
+  if (SavesMemory(report.expandable_reserved, to.peak_reserved)) {
+    text += "    with expandable segments       -> " + FormatBytes(*report.expandable_reserved) +
+            "   (allocator: expandable_segments)\n";
+  }
   return text;
 }
 
@@ -154,6 +163,7 @@ std::string DescribePlan(const Plan& plan, const Graph& graph) {
   text += options.communicators == 2 ? ", 2 communicators" : "";
   text += options.gather_engine == Engine::kCopyEngine ? ", copy engines" : "";
   text += options.fuse_casts ? ", casts fused" : "";
+  text += options.allocator == AllocatorMode::kExpandableSegments ? ", expandable segments" : "";
   return options.stage == 3 ? text + DescribeGathers(plan, graph) : text;
 }
 
@@ -179,6 +189,10 @@ std::string PrintNothingFits(const SearchReport& report) {
   if (report.search.least) {
     text +=
         "; the least that one reserves is " + FormatBytes(report.search.least->score.peak_reserved);
+    if (SavesMemory(report.expandable_reserved, report.search.least->score.peak_reserved)) {
+      text += ", " + FormatBytes(*report.expandable_reserved) +
+              " with expandable segments (configs/spaces/expandable.yaml)";
+    }
   }
   return text + "\n";
 }
@@ -211,6 +225,8 @@ Json PrintSearch(const SearchReport& report, const Graph& graph) {
                            {"missing", report.deepspeed.missing},
                            {"policy", report.deepspeed_policy},
                            {"step_time_ns", report.deepspeed_step_time.ns()}};
+  document["expandable_reserved_bytes"] =
+      report.expandable_reserved ? Json(report.expandable_reserved->count()) : Json(nullptr);
   document["best"] =
       report.front.empty() ? Json(nullptr) : PrintReported(report.front.front(), graph);
   return document;

@@ -27,6 +27,9 @@ struct SearchReport {
   SearchResult search;
   ReportedPlan baseline;
   std::vector<ReportedPlan> front;  // of search.front the members that are shown
+  /// Bytes that the best plan would reserve with expandable segments; of what reserves least where
+  /// nothing fits. None: it has them.
+  std::optional<Bytes> expandable_reserved;
   DeepSpeedOutput deepspeed;        // closest to the best
   std::string deepspeed_policy;     // that predicts what DeepSpeed makes of it
   Duration deepspeed_step_time;

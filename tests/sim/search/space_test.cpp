@@ -1,5 +1,6 @@
 #include "sim/search/space.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "model/passes/resolve.h"
@@ -182,6 +183,18 @@ TEST(SearchSpaceTest, DefaultIsTheDefaultFile) {
   EXPECT_EQ(file.gathers.most_in_launch, built_in.gathers.most_in_launch);
   EXPECT_EQ(file.gathers.largest_launch, built_in.gathers.largest_launch);
   EXPECT_EQ(file.gathers.choose_persistent, built_in.gathers.choose_persistent);
+}
+
+TEST(SearchSpaceTest, ExpandableIsTheDefaultFileWithBothAllocators) {
+  const SearchSpace both = LoadSpace(DCSIM_SOURCE_DIR "/configs/spaces/expandable.yaml");
+  std::vector<ScheduleOptions> expected;
+  for (ScheduleOptions options :
+       LoadSpace(DCSIM_SOURCE_DIR "/configs/spaces/default.yaml").options) {
+    expected.push_back(options);
+    options.allocator = AllocatorMode::kExpandableSegments;
+    expected.push_back(options);
+  }
+  EXPECT_THAT(both.options, testing::UnorderedElementsAreArray(expected));
 }
 
 }  // namespace
