@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every test that needs GPUs, on two of them, in at most five minutes.
+# Every test that needs GPUs, on two of them, in at most seven minutes.
 #
 #   tests/gpu/run.sh DC_RUN [LOSSES.json]     from the source folder; python3 with torch and transformers
 set -uo pipefail
@@ -30,6 +30,7 @@ exact() {
 
 part "tiny-llama against PyTorch" exact tiny-llama
 part "losses and peaks" python3 tests/gpu/steps.py "$run" ${2:+-o "$2"}
+part "memory limits" python3 tests/gpu/limits.py "$run"
 part "failures" tests/gpu/failures.sh "$run"
 echo "== all: $((SECONDS - started)) s"
 exit $failed

@@ -49,6 +49,8 @@ EXACT: dict[str, dict[str, Any]] = {
     "zero3-offload-parameters": {"stage": 3, "offload_parameters": True},
     "zero3-offload-activations": {"policy": "deepcompile-0.19.8", "stage": 3, "passes": ["zero3_compile", "offload_activation_floor"]},
     "zero3-eager": {"policy": "deepspeed-eager", "stage": 3},
+    "zero3-expandable": {"stage": 3, "gather_ahead": 8, "allocator": "expandable_segments"},
+    "zero3-copy-engine-expandable": {"stage": 3, "gather_ahead": 4, "gather_engine": "copy_engine", "allocator": "expandable_segments"},
 }
 AUTOCAST = "tests/data/training/autocast"
 FUSED: dict[str, dict[str, Any]] = {
