@@ -171,7 +171,7 @@ def table_text(rows):
             clock = f"{sum(clocks) / len(clocks):.1f} % of {len(clocks)}" if clocks else ""
             lines.append(
                 f"| {value} | {len(part)} | {mean:.1f} % | {worst:+.1f} % | {inside} | {same} | {near} | {clock} "
-                f"| {mean_roofline:.0f} % | {worst_roofline:+.0f} % |"
+                f"| {mean_roofline:.1f} % | {worst_roofline:+.1f} % |"
             )
         lines.append("")
     lines += order_lines(rows)

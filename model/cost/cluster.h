@@ -37,19 +37,23 @@ struct DeviceGaps {
 enum class MemoryAccess : std::uint8_t {
   kPlain,            // dense tensors of one layout and dtype
   kConverting,       // operands of another dtype than the result
-  kBroadcast,        // an operand is read again and again
-  kStrided,          // views with holes, or of different layouts
   kRowReduction,     // along the last dimension
   kColumnReduction,  // along others
-  kNormalization,    // softmax, layer norm, and their backward
-  kConcatenation,
+  kNarrowReduction,  // along others, to a few hundred elements
+  kNormalization,    // softmax, layer norm
+  kSoftmaxBackward,
+  kLayerNormBackward,
+  kConcatenation,  // of runs of less than 512 bytes
+  kByElement,      // an operand is broadcast, has holes or another layout: in no whole vectors
 };
+/// Names of those that have a share of the bandwidth: all but kByElement.
 std::span<const std::string_view> MemoryAccessNames();
-inline constexpr std::size_t kMemoryAccesses = 8;
+inline constexpr std::size_t kMemoryAccesses = 9;
 
 /// What a roofline of two rates leaves out, as far as it is known of a GPU.
 struct KernelRates {
   std::array<double, kMemoryAccesses> access{};  // share of the bandwidth
+  double elements_per_second = 0;                // that kByElement writes, of whatever dtype
   Duration product_start;        // of a product, besides its FLOPs and the writing of its result
   double unaligned_product = 1;  // share of the peak where rows are not aligned
   double attention_ramp = 0;     // keys: attention over S of them takes 1 + ramp / S times as long

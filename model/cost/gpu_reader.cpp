@@ -95,6 +95,8 @@ void ReadKernels(ObjectReader& fields, GpuSpec& gpu) {
   for (std::size_t i = 0; i < kMemoryAccesses; ++i) {
     ReadShare(fields, MemoryAccessNames()[i], kernels.access[i]);
   }
+  fields.Required("elements_per_second", ReadNumber, kernels.elements_per_second);
+  CheckPositive(fields, "elements_per_second", kernels.elements_per_second);
   fields.Required("product_start", ReadDuration, kernels.product_start);
   ReadShare(fields, "unaligned_product", kernels.unaligned_product);
   if (fields.Required("attention_ramp", ReadNumber, kernels.attention_ramp) &&
@@ -262,9 +264,15 @@ GpuSpec ReadGpu(const Json& value, const Path& path, Faults& faults) {
 }
 
 std::span<const std::string_view> MemoryAccessNames() {
-  static constexpr std::array<std::string_view, kMemoryAccesses> kNames = {
-      "plain",         "converting",       "broadcast",     "strided",
-      "row_reduction", "column_reduction", "normalization", "concatenation"};
+  static constexpr std::array<std::string_view, kMemoryAccesses> kNames = {"plain",
+                                                                           "converting",
+                                                                           "row_reduction",
+                                                                           "column_reduction",
+                                                                           "narrow_reduction",
+                                                                           "normalization",
+                                                                           "softmax_backward",
+                                                                           "layer_norm_backward",
+                                                                           "concatenation"};
   return kNames;
 }
 

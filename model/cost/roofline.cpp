@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 
 #include "model/base/error.h"
 #include "model/cost/op_flops.h"
@@ -119,26 +120,68 @@ bool HasLayoutOf(const Value& value, const Value& other) {
   return value.shape.size() == other.shape.size();
 }
 
-/// An op that makes each element of its result from one of each operand.
+bool IsInteger(DType dtype) {
+  return dtype == DType::kInt64 || dtype == DType::kInt32;
+}
+
+/// An op that makes each element of its result from one of each operand. Integers beside floating
+/// point are indices: a loss' targets, which are few.
 MemoryAccess ElementwiseAccess(const Graph& graph, const Op& op, const Value& result) {
-  bool broadcasts = false;
-  bool strided = !IsDense(result);
+  bool by_element = !IsDense(result);
+  bool converts = false;
+  bool picks = false;
+  bool has_whole = false;
   for (const ValueId input : op.inputs) {
     const Value& value = graph.value(input);
     if (value.numel() <= 1) {
       continue;
     }
     if (value.dtype != result.dtype) {
-      return MemoryAccess::kConverting;
+      const bool index = IsInteger(value.dtype) && !IsInteger(result.dtype);
+      (index ? picks : converts) = true;
+      continue;
     }
     const bool whole = value.numel() == result.numel();
-    broadcasts = broadcasts || !whole;
-    strided = strided || (whole && (!IsDense(value) || !HasLayoutOf(value, result)));
+    has_whole = has_whole || whole;
+    by_element = by_element || !whole || !IsDense(value) || !HasLayoutOf(value, result);
   }
-  if (strided) {
-    return MemoryAccess::kStrided;
+  if (converts || (picks && !has_whole)) {
+    return MemoryAccess::kConverting;
   }
-  return broadcasts ? MemoryAccess::kBroadcast : MemoryAccess::kPlain;
+  return by_element ? MemoryAccess::kByElement : MemoryAccess::kPlain;
+}
+
+/// An op without products; `access` as the GPU's kernels know it.
+double StreamingSeconds(const Graph& graph, OpId id, const GpuSpec& gpu, MemoryAccess access) {
+  const Bytes bytes = CountBytes(graph, id);
+  if (access != MemoryAccess::kByElement) {
+    return AccessSeconds(bytes, gpu, access);
+  }
+  const auto written = static_cast<double>(graph.value(graph.op(id).first_output()).numel());
+  return std::max(AccessSeconds(bytes, gpu, MemoryAccess::kPlain),
+                  written / gpu.kernels->elements_per_second);
+}
+
+/// Bytes that cat copies in one piece, of the operand that has least of them: its elements from the
+/// dimension on that is concatenated.
+std::int64_t ShortestRun(const Graph& graph, const Op& op) {
+  std::int64_t shortest = INT64_MAX;
+  const ValueId made = op.first_output();
+  for (const ValueId input : op.inputs) {
+    const Value& part = graph.value(input);
+    std::int64_t run = ElementBytes(part.dtype);
+    std::size_t dimension = part.shape.size();
+    const bool comparable = !made.is_none() && graph.value(made).shape.size() == part.shape.size();
+    while (comparable && dimension > 0) {
+      --dimension;
+      run *= part.shape[dimension];
+      if (part.shape[dimension] != graph.value(made).shape[dimension]) {
+        break;
+      }
+    }
+    shortest = std::min(shortest, run);
+  }
+  return shortest;
 }
 
 }  // namespace
@@ -147,7 +190,14 @@ MemoryAccess AccessOf(const Graph& graph, OpId id) {
   const Op& op = graph.op(id);
   const std::string_view target = graph.target(id);
   if (target == "aten::cat") {
-    return MemoryAccess::kConcatenation;
+    constexpr std::int64_t kLongRun = 512;  // bytes
+    return ShortestRun(graph, op) < kLongRun ? MemoryAccess::kConcatenation : MemoryAccess::kPlain;
+  }
+  if (target.find("softmax_backward") != std::string_view::npos) {
+    return MemoryAccess::kSoftmaxBackward;
+  }
+  if (target == "aten::native_layer_norm_backward") {
+    return MemoryAccess::kLayerNormBackward;
   }
   if (target.find("norm") != std::string_view::npos ||
       target.find("softmax") != std::string_view::npos) {
@@ -166,7 +216,12 @@ MemoryAccess AccessOf(const Graph& graph, OpId id) {
   }
   const bool keeps_rows =
       !result.shape.empty() && result.numel() > 1 && result.shape.back() == read.shape.back();
-  return keeps_rows ? MemoryAccess::kColumnReduction : MemoryAccess::kRowReduction;
+  constexpr std::int64_t kNarrow = 512;  // elements that are left
+  if (!keeps_rows) {
+    return MemoryAccess::kRowReduction;
+  }
+  return result.numel() <= kNarrow ? MemoryAccess::kNarrowReduction
+                                   : MemoryAccess::kColumnReduction;
 }
 
 Duration RooflineTime(const Graph& graph, OpId id, const GpuSpec& gpu) {
@@ -178,9 +233,9 @@ Duration RooflineTime(const Graph& graph, OpId id, const GpuSpec& gpu) {
     const bool streams = gpu.kernels && op_class == OpClass::kStreaming;
     const double at_peak = SecondsAtPeak(graph, id, gpu);
     const double ramp = gpu.kernels && at_peak > 0 ? RampOf(graph, id, gpu) : 1;
-    seconds = std::max(at_peak / Efficiency(op_class, gpu) * ramp,
-                       AccessSeconds(CountBytes(graph, id), gpu,
-                                     streams ? AccessOf(graph, id) : MemoryAccess::kPlain));
+    seconds = std::max(
+        at_peak / Efficiency(op_class, gpu) * ramp,
+        StreamingSeconds(graph, id, gpu, streams ? AccessOf(graph, id) : MemoryAccess::kPlain));
   }
   const Duration time = Duration::FromNs(static_cast<std::int64_t>(std::ceil(seconds * 1e9)));
   return std::max(time, gpu.shortest_kernel);

@@ -14,7 +14,8 @@ MemoryAccess AccessOf(const Graph& graph, OpId id);
 ///
 ///   max(FLOPs / (peak * efficiency), bytes / (bandwidth * efficiency))
 ///
-/// With the GPU file's `kernels` finer: bytes at the rate of their access; a product's result is
+/// With the GPU file's `kernels` finer: bytes at the rate of their access, element by element no
+/// more than `elements_per_second`; a product's result is
 /// written behind it, and it takes `product_start` more; products with rows that do not begin at
 /// multiples of 16 bytes at `unaligned_product` of the peak; attention over S keys 1 +
 /// attention_ramp / S times as long. Throws Error for a product in a dtype without a peak.
