@@ -92,6 +92,12 @@ def load_workload(folder):
         return json.load(file)
 
 
+def param_bytes(graph, param):
+    """Bytes of a parameter of a recorded workload."""
+    value = graph["values"][param["value"]]
+    return int(torch.Size(value["shape"]).numel()) * DTYPES[value["dtype"]].itemsize
+
+
 def _value_args(args):
     for arg in args:
         if isinstance(arg, dict) and "v" in arg:

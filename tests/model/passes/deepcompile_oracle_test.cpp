@@ -2,6 +2,8 @@
 // graphs in full, and the committed workloads. Sizes, times, peaks and budgets are the file's.
 
 #include <algorithm>
+#include <cmath>
+#include <set>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,6 +26,7 @@ struct Version {
   const char* name;
   DeepSpeedVersion version;
   std::size_t scheduled;  // random graphs at least; 0.17.1 fails on others
+  std::size_t workloads;
 };
 
 class DeepCompileOracleTest : public testing::TestWithParam<Version> {
@@ -96,6 +99,11 @@ TEST_P(DeepCompileOracleTest, BudgetsOfTheRandomGraphsBindAndOverflow) {
   EXPECT_EQ(overflowed >= 100, knows_budgets) << overflowed;
 }
 
+/// What the recording took for the time of an all-gather.
+double GatherSeconds(std::int64_t bytes) {
+  return bytes == 0 ? 0 : 20e-6 + static_cast<double>(bytes) / 400e9;
+}
+
 /// DeepSpeed keeps each gather in its place, where it finds the parameter gathered already.
 std::vector<PassStep> StepsOf(const Json& order, const PassGraph& graph) {
   std::vector<PassStep> steps;
@@ -119,9 +127,7 @@ TEST_P(DeepCompileOracleTest, GathersAreFusedAndMovedAlike) {
     const PassGraph graph = GraphOf(row);
     PrefetchInputs inputs;
     inputs.device_memory = Bytes(row["prefetch"]["total"].get<std::int64_t>());
-    inputs.gather_seconds = [](std::int64_t bytes) {
-      return bytes == 0 ? 0 : 20e-6 + static_cast<double>(bytes) / 400e9;
-    };
+    inputs.gather_seconds = GatherSeconds;
     for (const Json& peak : row["prefetch"]["peaks"]) {
       inputs.peaks.emplace_back(peak.get<std::int64_t>());
     }
@@ -247,55 +253,158 @@ PassTimes OracleTimes(const Graph& graph) {
   return times;
 }
 
-/// "g3" gathers parameter 3, w waits for it, f releases it, r reduces its gradient; "12" is op 12
-/// of graph `g`. DeepSpeed has taken casts out that are fused into gathers.
-std::vector<std::string> TokensOf(const PassGraph& graph,
-                                  const std::vector<std::uint32_t>& order,
-                                  const Graph& recorded,
-                                  std::size_t g) {
-  const StepFacts facts = AnalyseStep(recorded);
-  std::vector<std::string> tokens;
-  for (const std::uint32_t index : order) {
-    const PassNode& node = graph.nodes[index];
+Graph RecordedGraph(const std::string& workload) {
+  return workload == "autocast" ? TrainingGraph(workload) : WorkloadGraph(workload);
+}
+
+/// A committed workload as a release takes it.
+struct OracleWorkload {
+  OracleWorkload(const std::string& workload, DeepSpeedVersion version)
+      : name(workload),
+        recorded(RecordedGraph(workload)) {
+    if (version >= DeepSpeedVersion::kRelease0196) {  // PR #7588
+      recorded = FuseCasts(recorded);
+    }
+    facts = AnalyseStep(recorded);
+  }
+
+  /// "g3" gathers parameter 3, w waits for it, f releases it, r reduces its gradient; "12" is op 12
+  /// of graph `g`. Other nodes have no word, nor have casts that are fused into gathers, which
+  /// DeepSpeed has taken out.
+  std::string TokenOf(const PassNode& node, std::size_t g) const {
     const std::string_view letters = "   gwfr ";
     const char letter = letters[static_cast<std::size_t>(node.kind)];
     if (letter != ' ') {
-      tokens.push_back(letter + std::to_string(node.param.index()));
-    } else if (node.kind == PassNodeKind::kOp && !IsFusedCast(recorded, facts, node.op)) {
-      tokens.push_back(std::to_string(node.op.index() - recorded.graphs[g].first_op));
+      return letter + std::to_string(node.param.index());
+    }
+    const bool told = node.kind == PassNodeKind::kOp && !IsFusedCast(recorded, facts, node.op);
+    return told ? std::to_string(node.op.index() - recorded.graphs[g].first_op) : "";
+  }
+
+  std::string name;
+  Graph recorded;
+  StepFacts facts;
+};
+
+std::vector<std::string> TokensOf(const OracleWorkload& workload,
+                                  const PassGraph& graph,
+                                  const std::vector<std::uint32_t>& order,
+                                  std::size_t g) {
+  std::vector<std::string> tokens;
+  for (const std::uint32_t index : order) {
+    if (std::string token = workload.TokenOf(graph.nodes[index], g); !token.empty()) {
+      tokens.push_back(std::move(token));
     }
   }
   return tokens;
 }
 
+/// "p3,5" for parameters that are gathered together.
+std::vector<std::string> TokensOf(const OracleWorkload& workload,
+                                  const PassGraph& graph,
+                                  const std::vector<PassStep>& steps,
+                                  std::size_t g) {
+  std::vector<std::string> tokens;
+  for (const PassStep& step : steps) {
+    std::vector<std::string> params;
+    for (const std::uint32_t gather : step.gathers) {
+      params.push_back(std::to_string(graph.nodes[gather].param.index()));
+    }
+    std::string token = step.gathers.empty() ? workload.TokenOf(graph.nodes[step.node], g)
+                                             : "p" + Join(params, ",");
+    if (!token.empty()) {
+      tokens.push_back(std::move(token));
+    }
+  }
+  return tokens;
+}
+
+void ExpectTokens(const Json& row,
+                  const std::vector<std::string>& tokens,
+                  const std::string& where) {
+  EXPECT_EQ(tokens.size(), row["tokens"].get<std::size_t>()) << where;
+  EXPECT_EQ(HexDigits(HashBytes(Join(tokens, " "))), row["hash"].get<std::string>()) << where;
+}
+
+/// What prefetch saw: where k words end the peak is k * 7919 % 1000 thousandths of the device.
+PrefetchInputs PrefetchInputsOf(const OracleWorkload& workload,
+                                const PassGraph& graph,
+                                const std::vector<std::uint32_t>& order,
+                                std::size_t g,
+                                Bytes device) {
+  PrefetchInputs inputs;
+  inputs.device_memory = device;
+  inputs.gather_seconds = GatherSeconds;
+  std::int64_t words = 0;
+  for (const std::uint32_t index : order) {
+    words += workload.TokenOf(graph.nodes[index], g).empty() ? 0 : 1;
+    inputs.peaks.emplace_back(words * 7919 % 1000 * (device.count() / 1000));
+  }
+  return inputs;
+}
+
 TEST_P(DeepCompileOracleTest, WorkloadsAreScheduledAlike) {
   const Json document = Document();
   const int ranks = document["ranks"].get<int>();
+  std::set<std::string> names;
   for (const Json& row : document["workloads"]) {
-    const std::string name = row["workload"].get<std::string>();
-    Graph recorded = name == "autocast" ? TrainingGraph(name) : WorkloadGraph(name);
-    if (GetParam().version >= DeepSpeedVersion::kRelease0196) {  // PR #7588
-      recorded = FuseCasts(recorded);
-    }
+    const OracleWorkload workload(row["workload"].get<std::string>(), GetParam().version);
+    names.insert(workload.name);
     const std::size_t g = row["graph"].get<std::size_t>();
-    const PassGraph graph = BuildPassGraph(recorded, g, ranks, OracleTimes(recorded));
-    const auto tokens =
-        TokensOf(graph, ScheduleGathers(graph, GetParam().version, BudgetOf(row["budget"])).order,
-                 recorded, g);
+    const PassGraph graph =
+        BuildPassGraph(workload.recorded, g, ranks, OracleTimes(workload.recorded));
+    const auto order = ScheduleGathers(graph, GetParam().version, BudgetOf(row["budget"])).order;
+    const auto tokens = TokensOf(workload, graph, order, g);
     const std::string where =
-        name + ", graph " + std::to_string(g) + ", budget " + row["budget"].dump();
+        workload.name + ", graph " + std::to_string(g) + ", budget " + row["budget"].dump();
     if (row.contains("order")) {
       ASSERT_EQ(Join(tokens, " "), Join(row["order"].get<std::vector<std::string>>(), " "))
           << where;
     }
-    EXPECT_EQ(tokens.size(), row["tokens"].get<std::size_t>()) << where;
-    EXPECT_EQ(HexDigits(HashBytes(Join(tokens, " "))), row["hash"].get<std::string>()) << where;
+    ExpectTokens(row, tokens, where);
+    if (row.contains("prefetch")) {
+      const Json& prefetch = row["prefetch"];
+      const Bytes device(prefetch["total"].get<std::int64_t>());
+      const auto steps =
+          PrefetchGathers(graph, order, PrefetchInputsOf(workload, graph, order, g, device));
+      ExpectTokens(prefetch, TokensOf(workload, graph, steps, g), where + ", prefetch");
+      EXPECT_GE(prefetch["groups"].get<int>(), 2) << where;
+    }
+  }
+  EXPECT_GE(names.size(), GetParam().workloads);
+}
+
+TEST_P(DeepCompileOracleTest, TheSameParametersOfWorkloadsStayGathered) {
+  const Json document = Document();
+  for (const Json& row : document["workloads"]) {
+    if (!row.contains("selective")) {
+      continue;
+    }
+    const Json& selective = row["selective"];
+    const std::string name = row["workload"].get<std::string>();
+    const Graph recorded = RecordedGraph(name);
+    std::vector<KeepCandidate> candidates;
+    for (std::size_t p = 0; p < recorded.params.size(); ++p) {
+      const Bytes bytes = recorded.values[recorded.params[p].value.index()].bytes();
+      const auto time = std::llround(GatherSeconds(bytes.count()) * 1e9);
+      candidates.push_back({ParamId(p), Duration::FromNs(2 * time), bytes});
+    }
+    const KeepMemory memory{Bytes(selective["total"].get<std::int64_t>()),
+                            Bytes(selective["peak"].get<std::int64_t>()),
+                            Bytes(selective["available"].get<std::int64_t>())};
+    std::vector<ParamId> kept;
+    for (const Json& id : selective["kept"]) {
+      kept.emplace_back(id.get<std::size_t>());
+    }
+    EXPECT_EQ(SelectKept(candidates, memory, GetParam().version), kept) << name;
+    EXPECT_GE(kept.size(), 2U) << name;
+    EXPECT_LT(kept.size(), candidates.size()) << name;
   }
 }
 
-constexpr Version k0171 = {"0.17.1", DeepSpeedVersion::kRelease0171, 180};
-constexpr Version k0196 = {"0.19.6", DeepSpeedVersion::kRelease0196, 300};
-constexpr Version k0198 = {"0.19.8", DeepSpeedVersion::kRelease0198, 300};
+constexpr Version k0171 = {"0.17.1", DeepSpeedVersion::kRelease0171, 180, 8};
+constexpr Version k0196 = {"0.19.6", DeepSpeedVersion::kRelease0196, 300, 13};
+constexpr Version k0198 = {"0.19.8", DeepSpeedVersion::kRelease0198, 300, 13};
 
 std::string NameOf(const testing::TestParamInfo<Version>& version) {
   std::string name = std::string("From") + version.param.name;
