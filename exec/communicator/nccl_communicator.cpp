@@ -8,6 +8,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros.h>
+#include <c10/core/AllocatorConfig.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
@@ -132,8 +133,10 @@ void NcclCommunicator::AllReduce(const at::Tensor& tensor) {
 }
 
 std::vector<at::Tensor> NcclCommunicator::OpenPeers(const at::Tensor& own) {
-  // Pages of expandable segments are file descriptors, which peers take out of this process.
-  prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
+  if (c10::CachingAllocator::AcceleratorAllocatorConfig::use_expandable_segments()) {
+    // Their pages are file descriptors, which peers take out of this process.
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
+  }
   auto share =
       c10::cuda::CUDACachingAllocator::shareIpcHandle(const_cast<void*>(own.const_data_ptr()));
   const auto handles =
