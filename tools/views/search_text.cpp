@@ -101,7 +101,9 @@ std::string ExplainGain(const SearchReport& report) {
   const Result& to = best.result;
   const double share = 1 - static_cast<double>(to.step_time.ns()) /
                                static_cast<double>(std::max<std::int64_t>(1, from.step_time.ns()));
-  std::string text = "\nbest against baseline: " + Percent(std::abs(share)) +
+  const bool fits = from.peak_reserved <= report.limit;
+  std::string text = std::string("\nbest against baseline") +
+                     (fits ? ": " : ", which exceeds the limit: ") + Percent(std::abs(share)) +
                      (share < 0 ? " more time\n" : " less time\n");
   for (std::size_t kind = 0; kind < best.exposed.size(); ++kind) {
     const Duration before = report.baseline.exposed[kind];
