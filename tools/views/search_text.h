@@ -30,8 +30,8 @@ struct SearchReport {
   /// Bytes that the best plan would reserve with expandable segments; of what reserves least where
   /// nothing fits. None: it has them.
   std::optional<Bytes> expandable_reserved;
-  DeepSpeedOutput deepspeed;        // closest to the best
-  std::string deepspeed_policy;     // that predicts what DeepSpeed makes of it
+  DeepSpeedOutput deepspeed;     // closest to the best
+  std::string deepspeed_policy;  // that predicts what DeepSpeed makes of it
   Duration deepspeed_step_time;
 };
 
