@@ -134,9 +134,10 @@ def order_lines(rows):
     for key, part in sorted(runs.items()):
         if len(part) >= ORDERED:
             far, pairs = tau(part, APART)
+            of_far = "" if far is None else f"{far:.2f}"
             chosen = min(part, key=lambda each: each["predicted"])["measured"]
             fastest = min(each["measured"] for each in part)
-            lines.append(f"| {' | '.join(key)} | {len(part)} | {tau(part, 0)[0]:.2f} | {pairs} | {far:.2f} | {100 * (chosen / fastest - 1):.1f} % |")
+            lines.append(f"| {' | '.join(key)} | {len(part)} | {tau(part, 0)[0]:.2f} | {pairs} | {of_far} | {100 * (chosen / fastest - 1):.1f} % |")
     return [*lines, ""]
 
 

@@ -90,13 +90,17 @@ void ReadOptionalTime(ObjectReader& object, std::string_view key, std::optional<
   }
 }
 
+void ReadPositive(ObjectReader& fields, std::string_view key, double& target) {
+  fields.Required(key, ReadNumber, target);
+  CheckPositive(fields, key, target);
+}
+
 void ReadKernels(ObjectReader& fields, GpuSpec& gpu) {
   KernelRates kernels;
   for (std::size_t i = 0; i < kMemoryAccesses; ++i) {
     ReadShare(fields, MemoryAccessNames()[i], kernels.access[i]);
   }
-  fields.Required("elements_per_second", ReadNumber, kernels.elements_per_second);
-  CheckPositive(fields, "elements_per_second", kernels.elements_per_second);
+  ReadPositive(fields, "elements_per_second", kernels.elements_per_second);
   fields.Required("product_start", ReadDuration, kernels.product_start);
   ReadShare(fields, "unaligned_product", kernels.unaligned_product);
   if (fields.Required("attention_ramp", ReadNumber, kernels.attention_ramp) &&
@@ -167,11 +171,6 @@ void ReadContention(ObjectReader& fields, Contention& contention) {
   fields.Optional("collective_start", ReadDuration, contention.collective_start);
   ReadRanksApart(fields, contention);
   contention.measured = true;
-}
-
-void ReadPositive(ObjectReader& fields, std::string_view key, double& target) {
-  fields.Required(key, ReadNumber, target);
-  CheckPositive(fields, key, target);
 }
 
 /// {matmul: 921, streaming: 516}: one number a use, 0 where it is left out.

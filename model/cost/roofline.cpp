@@ -151,8 +151,8 @@ MemoryAccess ElementwiseAccess(const Graph& graph, const Op& op, const Value& re
   return by_element ? MemoryAccess::kByElement : MemoryAccess::kPlain;
 }
 
-/// An op without products; `access` as the GPU's kernels know it.
-double StreamingSeconds(const Graph& graph, OpId id, const GpuSpec& gpu, MemoryAccess access) {
+/// What an op's bytes take, read and written this way.
+double MemorySeconds(const Graph& graph, OpId id, const GpuSpec& gpu, MemoryAccess access) {
   const Bytes bytes = CountBytes(graph, id);
   if (access != MemoryAccess::kByElement) {
     return AccessSeconds(bytes, gpu, access);
@@ -235,7 +235,7 @@ Duration RooflineTime(const Graph& graph, OpId id, const GpuSpec& gpu) {
     const double ramp = gpu.kernels && at_peak > 0 ? RampOf(graph, id, gpu) : 1;
     seconds = std::max(
         at_peak / Efficiency(op_class, gpu) * ramp,
-        StreamingSeconds(graph, id, gpu, streams ? AccessOf(graph, id) : MemoryAccess::kPlain));
+        MemorySeconds(graph, id, gpu, streams ? AccessOf(graph, id) : MemoryAccess::kPlain));
   }
   const Duration time = Duration::FromNs(static_cast<std::int64_t>(std::ceil(seconds * 1e9)));
   return std::max(time, gpu.shortest_kernel);

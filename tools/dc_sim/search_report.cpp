@@ -39,17 +39,19 @@ std::vector<Scored> Shown(const std::vector<Scored>& front) {
   return shown;
 }
 
+/// Bytes that a plan reserves in the worst of several orders of segments, in memory without end.
+Bytes MostReservedBy(const Plan& plan, const PredictionInputs& inputs) {
+  const Schedule schedule = LowerFor(plan, inputs);
+  const ClockedCosts clocked = CostsAtClock(schedule, inputs);
+  return MostReserved(schedule, clocked.costs, OptionsFor(schedule, inputs.cluster));
+}
+
 /// Whether a schedule's reserved bytes stay below the limit wherever the driver puts segments; far
 /// below it that needs no proof.
 bool FitsInAnyOrder(const SearchProblem& problem, const Scored& scored, Bytes limit) {
   constexpr std::int64_t kNear = 20;  // a 20th of the limit
-  if (scored.score.peak_reserved < limit - Bytes(limit.count() / kNear)) {
-    return true;
-  }
-  const PredictionInputs& inputs = problem.inputs;
-  const Schedule schedule = LowerFor(PlanOf(problem, scored.candidate), inputs);
-  const ClockedCosts clocked = CostsAtClock(schedule, inputs);
-  return MostReserved(schedule, clocked.costs, OptionsFor(schedule, inputs.cluster)) <= limit;
+  return scored.score.peak_reserved < limit - Bytes(limit.count() / kNear) ||
+         MostReservedBy(PlanOf(problem, scored.candidate), problem.inputs) <= limit;
 }
 
 }  // namespace
@@ -96,9 +98,7 @@ std::optional<Bytes> ReservedIfExpandable(const LoadedSearch& loaded, Plan plan)
     return std::nullopt;
   }
   plan.options.allocator = AllocatorMode::kExpandableSegments;
-  const Schedule schedule = LowerFor(plan, loaded.inputs());
-  const ClockedCosts clocked = CostsAtClock(schedule, loaded.inputs());
-  return MostReserved(schedule, clocked.costs, OptionsFor(schedule, loaded.cluster));
+  return MostReservedBy(plan, loaded.inputs());
 }
 
 void AddDeepSpeed(const LoadedSearch& loaded, SearchReport& report) {

@@ -14,8 +14,8 @@ namespace dcsim {
 namespace {
 
 /// Half of the bandwidth for dense tensors, a fifth for anything else, and 100 elements a ns where
-/// kernels go element by element; products start in 3 us, at a
-/// tenth of the peak unaligned; attention over 1000 keys takes twice as long.
+/// kernels go element by element; products start in 3 us, at a tenth of the peak unaligned;
+/// attention over 1000 keys takes twice as long.
 GpuSpec GpuWithKernels() {
   GpuSpec gpu = TestCluster().gpu;
   KernelRates kernels;

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
+#include <map>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -218,6 +218,19 @@ TEST_P(StateOracleTest, OptimizerStatesMoveAlike) {
   EXPECT_GE(moves.late, 100U);
 }
 
+KeepMemory KeepMemoryOf(const Json& row) {
+  return {Bytes(row["total"].get<std::int64_t>()), Bytes(row["peak"].get<std::int64_t>()),
+          Bytes(row["available"].get<std::int64_t>())};
+}
+
+std::vector<ParamId> KeptOf(const Json& row) {
+  std::vector<ParamId> kept;
+  for (const Json& id : row["kept"]) {
+    kept.emplace_back(id.get<std::size_t>());
+  }
+  return kept;
+}
+
 TEST_P(DeepCompileOracleTest, TheSameParametersStayGathered) {
   const Json document = Document();
   std::size_t most = 0;
@@ -229,14 +242,9 @@ TEST_P(DeepCompileOracleTest, TheSameParametersStayGathered) {
       candidates.push_back(
           {ParamId(p), Duration::FromNs(time), Bytes(row["sizes"][p].get<std::int64_t>())});
     }
-    const KeepMemory memory{Bytes(row["total"].get<std::int64_t>()),
-                            Bytes(row["peak"].get<std::int64_t>()),
-                            Bytes(row["available"].get<std::int64_t>())};
-    std::vector<ParamId> kept;
-    for (const Json& id : row["kept"]) {
-      kept.emplace_back(id.get<std::size_t>());
-    }
-    EXPECT_EQ(SelectKept(candidates, memory, GetParam().version), kept) << "random row " << i;
+    const auto kept = KeptOf(row);
+    EXPECT_EQ(SelectKept(candidates, KeepMemoryOf(row), GetParam().version), kept)
+        << "random row " << i;
     most = std::max(most, kept.size());
   }
   EXPECT_GE(most, 5U);  // the rows choose something
@@ -346,10 +354,11 @@ PrefetchInputs PrefetchInputsOf(const OracleWorkload& workload,
 TEST_P(DeepCompileOracleTest, WorkloadsAreScheduledAlike) {
   const Json document = Document();
   const int ranks = document["ranks"].get<int>();
-  std::set<std::string> names;
+  std::map<std::string, OracleWorkload> workloads;
   for (const Json& row : document["workloads"]) {
-    const OracleWorkload workload(row["workload"].get<std::string>(), GetParam().version);
-    names.insert(workload.name);
+    const std::string name = row["workload"].get<std::string>();
+    const OracleWorkload& workload =
+        workloads.try_emplace(name, name, GetParam().version).first->second;
     const std::size_t g = row["graph"].get<std::size_t>();
     const PassGraph graph =
         BuildPassGraph(workload.recorded, g, ranks, OracleTimes(workload.recorded));
@@ -371,7 +380,7 @@ TEST_P(DeepCompileOracleTest, WorkloadsAreScheduledAlike) {
       EXPECT_GE(prefetch["groups"].get<int>(), 2) << where;
     }
   }
-  EXPECT_GE(names.size(), GetParam().workloads);
+  EXPECT_GE(workloads.size(), GetParam().workloads);
 }
 
 TEST_P(DeepCompileOracleTest, TheSameParametersOfWorkloadsStayGathered) {
@@ -389,14 +398,8 @@ TEST_P(DeepCompileOracleTest, TheSameParametersOfWorkloadsStayGathered) {
       const auto time = std::llround(GatherSeconds(bytes.count()) * 1e9);
       candidates.push_back({ParamId(p), Duration::FromNs(2 * time), bytes});
     }
-    const KeepMemory memory{Bytes(selective["total"].get<std::int64_t>()),
-                            Bytes(selective["peak"].get<std::int64_t>()),
-                            Bytes(selective["available"].get<std::int64_t>())};
-    std::vector<ParamId> kept;
-    for (const Json& id : selective["kept"]) {
-      kept.emplace_back(id.get<std::size_t>());
-    }
-    EXPECT_EQ(SelectKept(candidates, memory, GetParam().version), kept) << name;
+    const auto kept = KeptOf(selective);
+    EXPECT_EQ(SelectKept(candidates, KeepMemoryOf(selective), GetParam().version), kept) << name;
     EXPECT_GE(kept.size(), 2U) << name;
     EXPECT_LT(kept.size(), candidates.size()) << name;
   }
