@@ -16,7 +16,8 @@ struct RankIdentity {
 struct RendezvousAddress {
   std::string host = "127.0.0.1";
   int port = 0;
-  bool serves = false;  // this process serves the store
+  bool serves = false;                       // this process serves the store
+  std::optional<int> socket = std::nullopt;  // where it serves: bound to `port` already
 };
 
 /// The place that a launcher gave this process: torchrun's variables, then srun's, then Open MPI's.

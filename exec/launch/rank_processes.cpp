@@ -90,21 +90,39 @@ class HeldSignals {
   sigset_t before_{};
 };
 
-/// A port that is free now. Another program may take it before the store does; then serving fails
-/// with a message of its own.
-int FreePort() {
-  const int handle = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  if (handle < 0 || ::bind(handle, reinterpret_cast<sockaddr*>(&address), size) != 0 ||
-      ::getsockname(handle, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-    FailCall("looking for a free port");
+/// A port of this machine for the store, held until rank 0 listens on it: no other program, and no
+/// connection of another rank's, can get it in between.
+class HeldPort {
+ public:
+  HeldPort() : handle_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    auto* generic = reinterpret_cast<sockaddr*>(&address);
+    if (handle_ < 0 || ::bind(handle_, generic, size) != 0 ||
+        ::getsockname(handle_, generic, &size) != 0) {
+      FailCall("looking for a free port");
+    }
+    port_ = ntohs(address.sin_port);
   }
-  ::close(handle);
-  return ntohs(address.sin_port);
-}
+  HeldPort(const HeldPort&) = delete;
+  HeldPort& operator=(const HeldPort&) = delete;
+  ~HeldPort() { ::close(handle_); }
+
+  /// What the process of a rank knows of it, which is a copy of this one: rank 0 takes the socket.
+  RendezvousAddress AddressFor(int rank) const {
+    if (rank != 0) {
+      ::close(handle_);
+      return {"127.0.0.1", port_, /*serves=*/false, std::nullopt};
+    }
+    return {"127.0.0.1", port_, /*serves=*/true, handle_};
+  }
+
+ private:
+  int handle_;
+  int port_ = 0;
+};
 
 void WriteReport(int pipe, char kind, const std::string& message) {
   const std::string report = kind + message;
@@ -145,7 +163,7 @@ void WriteReport(int pipe, char kind, const std::string& message) {
 
 std::vector<RankProcess> StartRanks(int size, const RankMain& main, const HeldSignals& held) {
   std::cout.flush();
-  const int port = FreePort();
+  const HeldPort port;
   std::vector<RankProcess> ranks;
   for (int rank = 0; rank < size; ++rank) {
     int ends[2];
@@ -161,7 +179,7 @@ std::vector<RankProcess> StartRanks(int size, const RankMain& main, const HeldSi
     if (pid == 0) {
       ::close(ends[0]);
       held.Release();
-      RunChild(main, {rank, rank, size}, {"127.0.0.1", port, rank == 0}, ends[1]);
+      RunChild(main, {rank, rank, size}, port.AddressFor(rank), ends[1]);
     }
     ::close(ends[1]);
     ranks.emplace_back(pid, ends[0]);

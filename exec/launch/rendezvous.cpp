@@ -12,6 +12,7 @@ Rendezvous::Rendezvous(const RendezvousAddress& address, const RankIdentity& ide
   c10d::TCPStoreOptions options;
   options.port = static_cast<std::uint16_t>(address.port);
   options.isServer = address.serves;
+  options.masterListenFd = address.socket;
   options.waitWorkers = false;
   options.timeout = std::chrono::seconds(60);
   try {

@@ -15,8 +15,8 @@ namespace dcsim::exec {
 /// Where the ranks of a job exchange small things: NCCL's ids, results. c10d's TCPStore.
 class Rendezvous {
  public:
-  /// Joins; as the server where `address.serves`. Throws SystemError when the store cannot be
-  /// served (a port in use) or reached in time.
+  /// Joins; as the server where `address.serves`, which takes over `address.socket`. Throws
+  /// SystemError when the store cannot be served (a port in use) or reached in time.
   Rendezvous(const RendezvousAddress& address, const RankIdentity& identity);
   ~Rendezvous();
 

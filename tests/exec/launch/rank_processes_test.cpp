@@ -2,12 +2,14 @@
 
 #include "exec/launch/rank_processes.h"
 
+#include <arpa/inet.h>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -66,6 +68,23 @@ TEST_F(RankProcessesTest, AreProcessesOfTheirOwn) {
   EXPECT_EQ(RunRankProcesses(2, [parent](const RankIdentity&,
                                          const auto&) { return ::getppid() == parent ? 0 : 1; }),
             0);
+}
+
+// A port that nobody holds is another program's by the time rank 0 listens on it.
+TEST_F(RankProcessesTest, HoldThePortUntilRankZeroServesOnIt) {
+  const auto main = [](const RankIdentity& identity, const RendezvousAddress& address) {
+    const int handle = ::socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in wanted{};
+    wanted.sin_family = AF_INET;
+    wanted.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    wanted.sin_port = htons(static_cast<std::uint16_t>(address.port));
+    const bool taken = ::bind(handle, reinterpret_cast<sockaddr*>(&wanted), sizeof(wanted)) == 0;
+    Rendezvous rendezvous(address, identity);
+    const auto all = rendezvous.Exchange("taken", taken ? "yes" : "no");
+    rendezvous.Finish();
+    return all == std::vector<std::string>{"no", "no"} ? 0 : 1;
+  };
+  EXPECT_EQ(RunRankProcesses(2, main), 0);
 }
 
 // What one rank says, all hear, by rank; the store is where the parent told them.
