@@ -30,7 +30,7 @@ from dcrecord.capture import capture  # noqa: E402
 from dcrecord.interpret import Interpreter, values_read  # noqa: E402
 from dcrecord.options import Options  # noqa: E402
 from dcrecord.recording import contents_of, describe, prepare, training_step  # noqa: E402
-from dcrecord.transformers_attention import plain_causal_attention  # noqa: E402
+from dcrecord.transformers_attention import plain_attention  # noqa: E402
 from dcrecord.workload import Workload  # noqa: E402
 from gpu_cases import Case, cases  # noqa: E402
 from summary import summary  # noqa: E402
@@ -88,7 +88,7 @@ def record_case(case: Case) -> dict[str, Any]:
     contents = contents_of(workload)
     inputs = [example_input(workload, name) for name in workload.inputs]
     step = training_step(workload, options, device_type="cuda")
-    with plain_causal_attention(workload.body, options.attention), sdpa_kernel(BACKENDS[options.attention]):
+    with plain_attention(workload.body, options.attention), sdpa_kernel(BACKENDS[options.attention]):
         captured = capture(step, inputs, options.partitioner)
         document = describe(captured, contents, workload, options)
         document = json.loads(json.dumps(document))

@@ -57,6 +57,27 @@ def test_tied_weight_is_one_parameter_with_one_gradient() -> None:
     assert [output["param"] for output in document["graphs"][1]["outputs"]] == [0]
 
 
+def test_tied_bias_goes_by_the_name_under_which_it_is_used() -> None:
+    """As in BERT's head: the module has the bias first, and its layer, which uses it, second."""
+
+    class Head(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.bias = nn.Parameter(torch.zeros(3))
+            self.decoder = nn.Linear(5, 3)
+            self.decoder.bias = self.bias
+
+        def forward(self, rows: torch.Tensor) -> torch.Tensor:
+            return self.decoder(rows).float().mean()
+
+    document = record_module(Head, torch.zeros(2, 5))
+    names = [(entry["name"], entry.get("tied", [])) for entry in document["params"]]
+    assert names == [("bias", ["decoder.bias"]), ("decoder.weight", [])]
+    used = {entry["value"] for entry in document["graphs"][0]["inputs"] if entry["kind"] == "param"}
+    assert used == {entry["value"] for entry in document["params"]}
+    assert [output["param"] for output in document["graphs"][1]["outputs"]] == [0, 1]
+
+
 def test_unused_parameter_is_in_the_table_only() -> None:
     document = record_module(TiedWords, torch.zeros(3, 4, dtype=torch.int64))
     used = {entry["value"] for graph in document["graphs"] for entry in graph["inputs"] if entry["kind"] == "param"}

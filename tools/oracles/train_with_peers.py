@@ -29,7 +29,7 @@ from dcrecord.building import build_with_weights
 from dcrecord.named_models import named_workload
 from dcrecord.options import Options
 from dcrecord.reference_training import AdamW, seeded_input, seeded_parameter
-from dcrecord.transformers_attention import plain_causal_attention
+from dcrecord.transformers_attention import plain_attention
 from dcrecord.workload import Workload, split_loss
 from torch import Tensor, nn
 
@@ -120,7 +120,7 @@ def train_fsdp2(arguments: argparse.Namespace) -> dict[str, Any]:
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
 
-    with plain_causal_attention(workload.body, "flash"):
+    with plain_attention(workload.body, "flash"):
         return timed(step, arguments)
 
 
@@ -160,7 +160,7 @@ def train_deepspeed(arguments: argparse.Namespace) -> dict[str, Any]:
         engine.backward(loss_of(workload, engine, inputs))
         engine.step()
 
-    with plain_causal_attention(workload.body, "flash"):
+    with plain_attention(workload.body, "flash"):
         return timed(step, arguments)
 
 
@@ -178,7 +178,7 @@ def train_ddp(arguments: argparse.Namespace) -> dict[str, Any]:
         weight_decay=CONSTANTS.weight_decay, fused=True,
     )
     losses = []
-    with plain_causal_attention(workload.body, "flash"):
+    with plain_attention(workload.body, "flash"):
         for step in range(arguments.steps):
             mean = torch.zeros((), device="cuda", dtype=torch.float64)
             for micro_step in range(arguments.accumulation):

@@ -24,7 +24,7 @@ from dcrecord.options import Options, Reporter, torch_dtype
 from dcrecord.refuse import check_runs_in_cpp
 from dcrecord.replay import replay
 from dcrecord.serialise import Contents, document_of
-from dcrecord.transformers_attention import plain_causal_attention
+from dcrecord.transformers_attention import plain_attention
 from dcrecord.workload import TrainingStep, Workload
 
 # Seconds per layer (module without modules in it) from the start of tracing to the end; only used to say how long it
@@ -120,7 +120,7 @@ def fake_tensors(workload: Workload) -> Iterator[tuple[Tensor, ...]]:
 def traced_as_on_cuda(body: nn.Module, options: Options) -> Iterator[None]:
     """Everything that makes a trace on CPU tensors equal one on CUDA tensors."""
     with ExitStack() as stack:
-        stack.enter_context(plain_causal_attention(body, options.attention))
+        stack.enter_context(plain_attention(body, options.attention))
         stack.enter_context(cuda_operators(options.attention))
         if options.autocast is not None:
             stack.enter_context(cuda_autocast_rules())

@@ -106,11 +106,14 @@ class _GraphWriter:
         placeholders = self._placeholders(forward, ParamAOTInput, lambda kind: kind.target.removeprefix("body."))
         entries = []
         for index, (name, parameter, tied) in enumerate(contents.parameters):
-            node, tensor = placeholders.get(name, (None, parameter))  # a parameter that nothing uses has no placeholder
+            # A tied parameter may have a placeholder for each of its names, of which one is used; one that nothing uses
+            # may have none.
+            known = [placeholders[each] for each in (name, *tied) if each in placeholders]
+            node, tensor = max(known, key=lambda placeholder: bool(placeholder[0].users), default=(None, parameter))
             value = self._known("param", name if node is None else node.name, tensor)
             entry = {"name": name, "value": value, "requires_grad": parameter.requires_grad}
             entries.append({**entry, "tied": tied} if tied else entry)
-            self.param_index[name] = index
+            self.param_index.update(dict.fromkeys((name, *tied), index))
         return entries
 
     def buffers(self, contents: Contents, replayed: tuple[Replayed, Replayed]) -> list[dict[str, Any]]:

@@ -13,11 +13,11 @@ _Builder = Callable[..., Any]
 
 
 @contextmanager
-def plain_causal_attention(body: nn.Module, attention: str) -> Iterator[None]:
-    """Inside, transformers builds no plain causal mask for models in `body`, and repeats key heads where the kernel needs it.
+def plain_attention(body: nn.Module, attention: str) -> Iterator[None]:
+    """Inside, transformers builds no plain mask for models in `body`, and repeats key heads where the kernel needs it.
 
-    Causality is implied by `is_causal`; transformers knows that, and yet builds the mask when it is traced, which the
-    flash kernel would not take. Of the kernels, `efficient` takes no grouped key heads; for it transformers' own
+    Causality is implied by `is_causal`, and a mask that hides nothing by none; transformers knows that, and yet builds the
+    masks when it is traced, which the flash kernel would not take. Of the kernels, `efficient` takes no grouped key heads; for it transformers' own
     repetition is switched on, for the others the kernel gets `enable_gqa` as usual.
     """
     homes = sorted({type(module).__module__ for module in body.modules()})
@@ -32,6 +32,7 @@ def plain_causal_attention(body: nn.Module, attention: str) -> Iterator[None]:
     for home in homes:
         replace(sys.modules[home], "create_causal_mask", _unless_plain)
         replace(sys.modules[home], "create_sliding_window_causal_mask", _unless_plain_and_short)
+        replace(sys.modules[home], "create_bidirectional_mask", _unless_it_hides_nothing)
     if homes and attention == "efficient":
         from transformers.integrations import sdpa_attention
 
@@ -59,6 +60,25 @@ def _unless_plain_and_short(builder: _Builder) -> _Builder:
         if _is_plain(config, attention_mask, more) and inputs_embeds.shape[1] <= config.sliding_window:
             return None
         return builder(config=config, inputs_embeds=inputs_embeds, attention_mask=attention_mask, **more)
+
+    return build
+
+
+def _unless_it_hides_nothing(builder: _Builder) -> _Builder:
+    """An encoder's mask without padding, wherever the queries come from."""
+
+    def build(
+        config: Any, inputs_embeds: Any, attention_mask: Any = None, encoder_hidden_states: Any = None, **more: Any
+    ) -> Any:
+        if attention_mask is None and not [name for name in more if name != "past_key_values"]:
+            return None
+        return builder(
+            config=config,
+            inputs_embeds=inputs_embeds,
+            attention_mask=attention_mask,
+            encoder_hidden_states=encoder_hidden_states,
+            **more,
+        )
 
     return build
 
