@@ -6,6 +6,7 @@
 #include "model/passes/lower.h"
 #include "model/passes/verify.h"
 #include "tools/common/file.h"
+#include "tools/common/json_text.h"
 #include "tools/views/timeline_trace.h"
 
 namespace dcsim {
@@ -68,7 +69,7 @@ void WriteFiles(const std::string& out,
                 const ExecutionResult& executed) {
   const std::string base = out + "/" + graph.name + "-" + PlanName(execution.plan_file) + "-" +
                            std::to_string(execution.plan.ranks);
-  WriteFile(base + ".json", PrintResult(executed.result).dump(1) + "\n");
+  WriteFile(base + ".json", PrintJson(PrintResult(executed.result)));
   if (executed.timeline) {
     WriteFile(base + "-timeline.json.gz",
               PrintTimelineTrace(*executed.timeline, execution.schedule, graph));
@@ -94,8 +95,11 @@ void DeclarePlansToRun(CLI::App& app, PlansToRun& what) {
 }
 
 std::string PlanName(const std::string& file) {
-  const std::string name = std::filesystem::path(file).filename().string();
-  return name.substr(0, name.find('.'));
+  std::filesystem::path name = std::filesystem::path(file).filename();
+  if (name.extension() == ".gz") {
+    name = name.stem();
+  }
+  return name.stem().string();
 }
 
 bool RunPlans(const Workload& workload,

@@ -1,8 +1,10 @@
 #include <memory>
 
 #include "model/base/error.h"
-#include "tools/common/collective_file.h"
+#include "model/ir/collective_record.h"
+#include "model/ir/plan_reader.h"
 #include "tools/common/file.h"
+#include "tools/common/json_text.h"
 #include "tools/common/load.h"
 #include "tools/dc_run/commands.h"
 #include "tools/dc_run/run_plans.h"
@@ -39,8 +41,10 @@ ExitCode RunSteps(const RunStepOptions& options) {
       workload, options.what, CommandOf(options),
       [&](const ExecutionCase& execution, const ExecutionResult& executed) {
         if (!options.save_collectives.empty()) {
-          WriteFile(options.save_collectives,
-                    PrintCollectiveFile(execution.schedule, execution.plan, workload.graph));
+          WriteFile(
+              options.save_collectives,
+              PrintJson(PrintCollectiveRecord(
+                  execution.schedule, PrintPlan(execution.plan, workload.graph), workload.graph)));
         }
         WriteFile("-", PrintMeasuredText(executed.result, execution.plan_file));
       });

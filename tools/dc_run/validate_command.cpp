@@ -5,6 +5,7 @@
 #include "model/base/error.h"
 #include "model/ir/document.h"
 #include "tools/common/file.h"
+#include "tools/common/json_text.h"
 #include "tools/common/predict_measured.h"
 #include "tools/dc_run/commands.h"
 #include "tools/dc_run/run_plans.h"
@@ -97,7 +98,7 @@ bool RunCase(const ValidateOptions& options,
   what.steps = suite.steps;
   const auto keep = [&](const ExecutionCase& execution, const ExecutionResult& executed) {
     const std::string base = folder + "/" + ResultName(execution.plan_file, each);
-    WriteFile(base + ".json", PrintResult(executed.result).dump(1) + "\n");
+    WriteFile(base + ".json", PrintJson(PrintResult(executed.result)));
     if (each.timelines && executed.timeline) {
       WriteFile(base + ".timeline.json.gz",
                 PrintTimelineTrace(*executed.timeline, execution.schedule, workload.graph));

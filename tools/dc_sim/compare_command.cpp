@@ -1,6 +1,7 @@
 #include <memory>
 
 #include "tools/common/file.h"
+#include "tools/common/json_text.h"
 #include "tools/common/predict_measured.h"
 #include "tools/common/step_options.h"
 #include "tools/dc_sim/commands.h"
@@ -32,7 +33,7 @@ ExitCode RunCompare(const CompareOptions& options) {
   }
   if (!options.json.empty()) {
     const Json document = {{"format", "dc-comparison/1"}, {"comparisons", std::move(pairs)}};
-    WriteFile(options.json, document.dump(1) + "\n");
+    WriteFile(options.json, PrintJson(document));
   }
   if (options.json != "-") {
     WriteFile("-", comparisons.size() == 1 ? PrintComparison(comparisons.front())

@@ -13,6 +13,7 @@
 #include "sim/search/evaluator.h"
 #include "sim/search/persistence.h"
 #include "tools/common/file.h"
+#include "tools/common/json_text.h"
 #include "tools/common/step_options.h"
 #include "tools/dc_sim/commands.h"
 #include "tools/views/explain_text.h"
@@ -195,7 +196,7 @@ ExitCode RunExplain(const ExplainOptions& options) {
   explanation.peak = FindLivePeak(step.schedule);
   explanation.holders = GroupHolders(explanation.peak, step.schedule, graph);
   if (!options.json.empty()) {
-    WriteFile(options.json, PrintExplanationJson(explanation, step.schedule, graph).dump(1) + "\n");
+    WriteFile(options.json, PrintJson(PrintExplanationJson(explanation, step.schedule, graph)));
   }
   if (options.json != "-") {
     std::cout << PrintExplanation(explanation, step.schedule, graph, options.memory);

@@ -11,6 +11,7 @@
 #include "sim/analysis/step_clock.h"
 #include "tools/common/file.h"
 #include "tools/common/interrupt.h"
+#include "tools/common/json_text.h"
 #include "tools/common/load.h"
 #include "tools/common/progress.h"
 #include "tools/common/step_options.h"
@@ -186,10 +187,10 @@ void WritePlans(const SearchCommandOptions& options,
                 const SearchReport& report,
                 const Graph& graph) {
   if (!options.save_plan.empty()) {
-    WriteFile(options.save_plan, PrintPlan(report.front.front().plan, graph).dump(1) + "\n");
+    WriteFile(options.save_plan, PrintJson(PrintPlan(report.front.front().plan, graph)));
   }
   if (!options.save_deepspeed.empty()) {
-    WriteFile(options.save_deepspeed, report.deepspeed.config.dump(2) + "\n");
+    WriteFile(options.save_deepspeed, PrintJson(report.deepspeed.config));
   }
   if (!options.plot.empty()) {
     WriteFile(options.plot, PrintSearchPlot(report));
@@ -200,7 +201,7 @@ void WritePlans(const SearchCommandOptions& options,
   for (std::size_t i = 0; !options.save_front.empty() && i < report.front.size(); ++i) {
     const std::string number = (i < 10 ? "0" : "") + std::to_string(i);
     WriteFile(options.save_front + "/front-" + number + ".json",
-              PrintPlan(report.front[i].plan, graph).dump(1) + "\n");
+              PrintJson(PrintPlan(report.front[i].plan, graph)));
   }
 }
 
@@ -216,7 +217,7 @@ void WriteJson(const SearchCommandOptions& options,
   document["seconds"] = timed.seconds;
   document["schedules_per_second"] =
       static_cast<double>(timed.result.evaluated) / std::max(1e-9, timed.seconds);
-  WriteFile(options.json, document.dump(1) + "\n");
+  WriteFile(options.json, PrintJson(document));
 }
 
 unsigned ThreadsOf(const SearchCommandOptions& options) {

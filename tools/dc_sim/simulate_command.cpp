@@ -1,9 +1,10 @@
 #include <iostream>
 #include <memory>
 
+#include "model/ir/collective_record.h"
 #include "model/ir/plan_reader.h"
-#include "tools/common/collective_file.h"
 #include "tools/common/file.h"
+#include "tools/common/json_text.h"
 #include "tools/common/step_options.h"
 #include "tools/dc_sim/commands.h"
 #include "tools/views/memory_csv.h"
@@ -46,17 +47,18 @@ ExitCode RunSimulate(const SimulateOptions& options) {
   const bool views = !options.timeline.empty() || !options.memory.empty() || !options.dag.empty();
   const Prediction prediction = Predict(step.schedule, step.plan, step.inputs(), views);
   if (!options.save_plan.empty()) {
-    WriteFile(options.save_plan, PrintPlan(step.plan, step.workload.graph).dump(1) + "\n");
+    WriteFile(options.save_plan, PrintJson(PrintPlan(step.plan, step.workload.graph)));
   }
   if (!options.save_collectives.empty()) {
     WriteFile(options.save_collectives,
-              PrintCollectiveFile(step.schedule, step.plan, step.workload.graph));
+              PrintJson(PrintCollectiveRecord(
+                  step.schedule, PrintPlan(step.plan, step.workload.graph), step.workload.graph)));
   }
   if (prediction.timeline) {
     WriteViews(options, step, *prediction.timeline);
   }
   if (!options.json.empty()) {
-    WriteFile(options.json, PrintResult(prediction.result).dump(1) + "\n");
+    WriteFile(options.json, PrintJson(PrintResult(prediction.result)));
   }
   if (options.json != "-") {
     std::cout << PrintResultText(prediction.result, step.cluster);
