@@ -29,6 +29,8 @@ struct DeviceGaps {
                                  // in place of the profile's
   Duration collective;           // from the end of what a collective waits for until it has
                                  // started on the last rank, skew between ranks included
+  std::optional<Duration> start;  // of `collective` and `queued`, until the kernel starts on its
+                                  // own rank; else 0
   std::optional<Duration> queued;  // before a collective that follows a task of its stream at
                                    // once; else `kernel`
 };

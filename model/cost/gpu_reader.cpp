@@ -114,6 +114,7 @@ void ReadGaps(ObjectReader& fields, DeviceGaps& gaps) {
   ReadOptionalTime(fields, "kernel", gaps.kernel);
   ReadOptionalTime(fields, "step", gaps.step);
   fields.Optional("collective", ReadDuration, gaps.collective);
+  ReadOptionalTime(fields, "start", gaps.start);
   ReadOptionalTime(fields, "queued", gaps.queued);
 }
 

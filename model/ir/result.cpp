@@ -80,6 +80,7 @@ Json PrintResult(const Result& result) {
   if (result.origin == Origin::kPredicted) {
     json["compute_gaps_ns"] = result.compute_gaps.ns();
     json["exposed_gaps_ns"] = result.exposed_gaps.ns();
+    json["exposed_starts_ns"] = result.exposed_starts.ns();
     json["peak_reserved_most_bytes"] = result.peak_reserved_most.count();
   }
   json["peak_live_bytes"] = result.peak_live.count();

@@ -74,8 +74,9 @@ struct Result {
   Duration step_time;
   Duration compute;
   Duration exposed_communication;
-  Duration compute_gaps;  // of a prediction's compute: between kernels of a task, nothing runs
-  Duration exposed_gaps;  // … and a collective does
+  Duration compute_gaps;    // of a prediction's compute: between kernels of a task, nothing runs
+  Duration exposed_gaps;    // … and a collective does
+  Duration exposed_starts;  // of its exposed communication: until the kernel of a collective starts
   Bytes peak_live;
   Bytes peak_allocated;
   Bytes peak_active;

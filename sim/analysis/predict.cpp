@@ -129,7 +129,8 @@ Prediction Predict(const Schedule& schedule,
                    bool keep_timeline) {
   const auto [costs, clock_mhz] = CostsAtClock(schedule, inputs);
   const SimulationOptions options = OptionsFor(schedule, inputs.cluster);
-  StepMetrics metrics(schedule, costs, options.warmup_steps);
+  StepMetrics metrics(schedule, costs, options.warmup_steps,
+                      inputs.cluster.gpu.gaps.start.value_or(Duration()));
   PeakClasses classes(schedule, options.warmup_steps);
   TimelineRecorder recorder(options.warmup_steps);
   std::vector<Observer*> observers = {&metrics, &classes};
@@ -156,6 +157,7 @@ Prediction Predict(const Schedule& schedule,
   result.exposed_communication = metrics.exposed_communication();
   result.compute_gaps = metrics.compute_gaps();
   result.exposed_gaps = metrics.exposed_gaps();
+  result.exposed_starts = metrics.exposed_starts();
   AddMemory(result, simulation);
   result.outside_allocator = OutsideAllocator(schedule.options(), inputs.cluster, plan.ranks);
   result.host_pinned = schedule.host_pinned();

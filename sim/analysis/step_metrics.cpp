@@ -1,5 +1,7 @@
 #include "sim/analysis/step_metrics.h"
 
+#include <algorithm>
+
 namespace dcsim {
 namespace {
 
@@ -13,10 +15,12 @@ bool IsCompute(const Schedule& schedule, TaskId task) {
 
 StepMetrics::StepMetrics(const Schedule& schedule,
                          std::span<const WorkCost> costs,
-                         std::uint32_t warmup_steps)
+                         std::uint32_t warmup_steps,
+                         Duration start)
     : schedule_(schedule),
       costs_(costs),
       warmup_steps_(warmup_steps),
+      start_(start),
       counting_(warmup_steps == 0) {
   for (std::size_t kind = 0; kind < collectives_.size(); ++kind) {
     collectives_[kind].kind = static_cast<CollectiveKind>(kind);
@@ -51,7 +55,10 @@ void StepMetrics::Sweep(SimTime now) {
     gaps_ += gaps;
     exposed_gaps_ += communicating_ > 0 ? gaps : Duration();
     compute_ += computing_ > 0 ? passed : Duration();
-    exposed_ += communicating_ > 0 && computing_ == 0 ? passed : Duration();
+    if (communicating_ > 0 && computing_ == 0) {
+      exposed_ += passed;
+      exposed_starts_ += std::max(std::min(now, kernel_start_) - swept_, Duration());
+    }
   }
   swept_ = now;
 }
@@ -67,7 +74,9 @@ void StepMetrics::OnStepEnded(const StepEvent& event) {
 void StepMetrics::OnTaskStarted(const TaskEvent& event) {
   if (costs_[schedule_.task(event.task).work.index()].device > Duration()) {
     Sweep(event.time);
-    ++Running(event.task);
+    if (++Running(event.task) == 1 && schedule_.FindCollective(event.task) != nullptr) {
+      kernel_start_ = event.time + start_;
+    }
     if (IsCompute(schedule_, event.task)) {
       compute_task_ = event.task;
     }

@@ -14,9 +14,12 @@ namespace dcsim {
 class StepMetrics : public Observer {
  public:
   /// Counts from the end of step `warmup_steps` - 1 on.
+  ///
+  /// start   from a collective's start until its kernel runs
   StepMetrics(const Schedule& schedule,
               std::span<const WorkCost> costs,
-              std::uint32_t warmup_steps);
+              std::uint32_t warmup_steps,
+              Duration start = {});
 
   void OnStepEnded(const StepEvent& event) override;
   void OnTaskStarted(const TaskEvent& event) override;
@@ -29,6 +32,9 @@ class StepMetrics : public Observer {
   /// runs. A measured step shows these as no compute, and as exposed communication.
   Duration compute_gaps() const { return Mean(gaps_); }
   Duration exposed_gaps() const { return Mean(exposed_gaps_); }
+  /// Of the exposed communication, time in which no kernel of a collective runs yet. A measured
+  /// step shows nothing there.
+  Duration exposed_starts() const { return Mean(exposed_starts_); }
   std::vector<CollectiveTotals> collectives() const;
   SourceShares sources() const;
 
@@ -42,6 +48,7 @@ class StepMetrics : public Observer {
   const Schedule& schedule_;
   std::span<const WorkCost> costs_;
   std::uint32_t warmup_steps_;
+  Duration start_;
   std::int64_t steps_ = 0;
   bool counting_;
   SimTime swept_;      // everything before it is counted
@@ -53,6 +60,8 @@ class StepMetrics : public Observer {
   Duration exposed_;
   Duration gaps_;
   Duration exposed_gaps_;
+  Duration exposed_starts_;
+  SimTime kernel_start_;  // of the first of the collectives that run
   std::array<CollectiveTotals, 3> collectives_;
   std::array<Duration, 3> by_source_;
 };

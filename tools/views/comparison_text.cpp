@@ -149,9 +149,10 @@ std::string PrintComparison(const Comparison& comparison) {
   return comparison.name + "\n" + Line("", "predicted", "measured", "error") +
          ComparisonLine("step time", predicted.step_time, measured.step_time) +
          ComparisonLine("  compute", predicted.compute - predicted.compute_gaps, measured.compute) +
-         ComparisonLine("  exposed communication",
-                        predicted.exposed_communication + predicted.exposed_gaps,
-                        measured.exposed_communication) +
+         ComparisonLine(
+             "  exposed communication",
+             predicted.exposed_communication + predicted.exposed_gaps - predicted.exposed_starts,
+             measured.exposed_communication) +
          CollectiveLines(comparison) +
          MemoryLine("peak memory, reserved", predicted.peak_reserved, measured.peak_reserved) +
          MemoryLine("  allocated", predicted.peak_allocated, measured.peak_allocated) +

@@ -126,6 +126,7 @@ TEST(ClusterReaderTest, ContentionIsRead) {
   EXPECT_EQ(gpu.gaps.step, Duration::FromUs(1));
   EXPECT_EQ(gpu.gaps.collective, Duration::FromUs(18));
   EXPECT_FALSE(gpu.gaps.queued);
+  EXPECT_FALSE(gpu.gaps.start);
   EXPECT_EQ(gpu.contention.collective_multiprocessors, 0);
   EXPECT_EQ(gpu.contention.RanksApart(Duration::FromUs(1000)), Duration());
 }
@@ -134,7 +135,7 @@ TEST(ClusterReaderTest, ContentionIsRead) {
 // never more than 500.
 TEST(ClusterReaderTest, LawsOfContentionAreRead) {
   Json document = ClusterDocument();
-  document["gpu"]["gaps"] = {{"queued", "10 us"}, {"source", "made up"}};
+  document["gpu"]["gaps"] = {{"queued", "10 us"}, {"start", "6 us"}, {"source", "made up"}};
   document["gpu"]["contention"] = {
       {"collective_multiprocessors", 40},
       {"streaming_kernel", "3 us"},
@@ -144,6 +145,7 @@ TEST(ClusterReaderTest, LawsOfContentionAreRead) {
   const Cluster cluster = ReadCluster(document, PointerLocator("c"));
   const Contention& contention = cluster.gpu.contention;
   EXPECT_EQ(cluster.gpu.gaps.queued, Duration::FromUs(10));
+  EXPECT_EQ(cluster.gpu.gaps.start, Duration::FromUs(6));
   EXPECT_EQ(contention.collective_multiprocessors, 40);
   EXPECT_EQ(contention.streaming_kernel, Duration::FromUs(3));
   EXPECT_EQ(contention.collective_start, Duration::FromUs(8));

@@ -27,6 +27,7 @@ Result Completed() {
   result.gpus = 4;
   result.compute_gaps = Duration::FromNs(13);
   result.exposed_gaps = Duration::FromNs(14);
+  result.exposed_starts = Duration::FromNs(16);
   result.peak_reserved_most = Bytes(15);
   result.sm_clock_mhz = 1704.6;
   result.sources = {0.25, 0.5, 0.25};
@@ -42,7 +43,7 @@ TEST(ResultTest, PrintsEveryDocumentedKey) {
       PrintResult(Completed()).dump(),
       R"({"format":"dc-result/1","origin":"predicted","outcome":"completed","stop":null,)"
       R"("step_time_ns":3000,"bound_ns":11,"compute_ns":2000,"exposed_communication_ns":1000,)"
-      R"("compute_gaps_ns":13,"exposed_gaps_ns":14,"peak_reserved_most_bytes":15,"peak_live_bytes":1,"peak_allocated_bytes":2,"peak_active_bytes":3,)"
+      R"("compute_gaps_ns":13,"exposed_gaps_ns":14,"exposed_starts_ns":16,"peak_reserved_most_bytes":15,"peak_live_bytes":1,"peak_allocated_bytes":2,"peak_active_bytes":3,)"
       R"("peak_reserved_bytes":4,"outside_allocator_bytes":12,"allocated_after_step_bytes":5,"allocator_retries":6,)"
       R"("host_pinned_bytes":0,"peak_live_bytes_by_class":{"activations":10},)"
       R"("collectives":[{"kind":"reduce_scatter","calls":7,"launches":2,"payload_bytes":800,)"
@@ -71,6 +72,7 @@ TEST(ResultTest, GapsAreThoseOfAPrediction) {
   result.origin = Origin::kMeasured;
   EXPECT_FALSE(PrintResult(result).contains("compute_gaps_ns"));
   EXPECT_FALSE(PrintResult(result).contains("exposed_gaps_ns"));
+  EXPECT_FALSE(PrintResult(result).contains("exposed_starts_ns"));
 }
 
 TEST(ResultTest, UnknownClockIsLeftOut) {

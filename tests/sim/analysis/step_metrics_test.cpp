@@ -14,8 +14,10 @@ using enum StreamRole;
 
 /// Runs a schedule with StepMetrics listening.
 struct MeasuredRun {
-  explicit MeasuredRun(StepKit& kit, const SimulationOptions& options = OneStep())
-      : metrics(kit.schedule(), kit.costs(), options.warmup_steps) {
+  explicit MeasuredRun(StepKit& kit,
+                       const SimulationOptions& options = OneStep(),
+                       Duration start = {})
+      : metrics(kit.schedule(), kit.costs(), options.warmup_steps, start) {
     const std::array<Observer*, 1> observers = {&metrics};
     Simulate(kit.schedule(), kit.costs(), options, observers);
   }
@@ -82,6 +84,31 @@ TEST(StepMetricsTest, CollectivesAtTheSameTimeAreExposedOnce) {
   kit.Collective(kGather, {50}, 0);
   kit.Collective(kReduce, {20}, 1);
   EXPECT_EQ(MeasuredRun(kit).metrics.exposed_communication(), Duration::FromNs(50));
+}
+
+// Collectives at [0, 20), [20, 50) and [30, 60), whose kernels start 5 ns later; compute at
+// [60, 70). The third begins while a kernel of the second runs.
+TEST(StepMetricsTest, StartsOfExposedCollectivesAreCounted) {
+  StepKit kit;
+  const TaskId first = kit.Collective(kGather, {20});
+  kit.Collective(kGather, {30}, 0, {first});
+  const TaskId last = kit.Collective(kReduce, {30, 30}, 1);
+  kit.Kernel(kCompute, {10}, {last});
+  const MeasuredRun run(kit, OneStep(), Duration::FromNs(5));
+  EXPECT_EQ(run.metrics.exposed_communication(), Duration::FromNs(60));
+  EXPECT_EQ(run.metrics.exposed_starts(), Duration::FromNs(10));
+}
+
+// Compute at [0, 3), a collective at [0, 20) whose kernel starts at 5, and one at [20, 22), whose
+// kernel never does.
+TEST(StepMetricsTest, StartsThatComputeHidesAreNotCounted) {
+  StepKit kit;
+  kit.Collective(kGather, {20});
+  kit.Kernel(kCompute, {3});
+  kit.Collective(kGather, {2});
+  const MeasuredRun run(kit, OneStep(), Duration::FromNs(5));
+  EXPECT_EQ(run.metrics.exposed_communication(), Duration::FromNs(19));
+  EXPECT_EQ(run.metrics.exposed_starts(), Duration::FromNs(4));
 }
 
 TEST(StepMetricsTest, CopiesHideNothing) {
