@@ -29,6 +29,7 @@ struct Case {
   int calls;
   Bytes payload;
   int repeats;
+  bool unaligned = false;
 };
 
 int RepeatsFor(Bytes payload) {
@@ -38,6 +39,8 @@ int RepeatsFor(Bytes payload) {
 std::vector<Case> Cases(const CollectiveSizes& sizes, int ranks) {
   std::vector<Case> cases;
   for (std::size_t kind = 0; kind < CollectiveKindNames().size(); ++kind) {
+    cases.push_back({Engine::kNccl, static_cast<CollectiveKind>(kind), 1, sizes.unaligned,
+                     RepeatsFor(sizes.unaligned), /*unaligned=*/true});
     for (Bytes payload = sizes.smallest; payload <= sizes.largest; payload = payload * 2) {
       cases.push_back(
           {Engine::kNccl, static_cast<CollectiveKind>(kind), 1, payload, RepeatsFor(payload)});
@@ -66,10 +69,13 @@ struct Buffers {
 
 void Call(Communicator& communicator, const Case& what, const Buffers& buffers, int call) {
   constexpr std::int64_t kElementBytes = 2;
+  constexpr std::int64_t kUnaligned = 2;  // elements
   const std::int64_t ranks = communicator.size();
   const std::int64_t elements = what.payload.count() / kElementBytes / what.calls / ranks * ranks;
-  const at::Tensor whole = buffers.whole.narrow(0, call * elements, elements);
-  const at::Tensor shard = buffers.shard.narrow(0, call * (elements / ranks), elements / ranks);
+  const std::int64_t first = what.unaligned ? kUnaligned : 0;
+  const at::Tensor whole = buffers.whole.narrow(0, first + call * elements, elements);
+  const at::Tensor shard =
+      buffers.shard.narrow(0, first + call * (elements / ranks), elements / ranks);
   if (what.engine == Engine::kCopyEngine) {
     const PeerGather gather{buffers.peers, 0, elements / ranks, whole};
     return GatherFromPeers({&gather, 1}, communicator.rank());
@@ -176,6 +182,7 @@ std::vector<CollectiveSample> BenchmarkCollectives(
     sample.engine = cases[i].engine;
     sample.kind = cases[i].kind;
     sample.calls = cases[i].calls;
+    sample.unaligned = cases[i].unaligned;
     sample.payload = cases[i].payload;
     sample.time = Duration::FromNs(Percentile(times, 50));
     sample.spread = Duration::FromNs(Percentile(times, 90) - Percentile(times, 10));

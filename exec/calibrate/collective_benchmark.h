@@ -14,25 +14,27 @@ namespace dcsim::exec {
 struct CollectiveSample {
   Engine engine = Engine::kNccl;
   CollectiveKind kind = CollectiveKind::kAllGather;
-  int calls = 1;          // in one NCCL group, of payload / calls each
-  Bytes payload;          // full tensors
-  Duration time;          // median of (last end - last start over the ranks)
-  Duration spread;        // 90th minus 10th percentile of the same
-  Duration host;          // of one call, median
-  std::int64_t ctas = 0;  // of the kernel
+  int calls = 1;           // in one NCCL group, of payload / calls each
+  bool unaligned = false;  // tensors begin 4 bytes behind a multiple of 16
+  Bytes payload;           // full tensors
+  Duration time;           // median of (last end - last start over the ranks)
+  Duration spread;         // 90th minus 10th percentile of the same
+  Duration host;           // of one call, median
+  std::int64_t ctas = 0;   // of the kernel
 };
 
 /// What to measure.
 struct CollectiveSizes {
   Bytes smallest = Bytes(512);
   Bytes largest = Bytes::GiB(2);
+  Bytes unaligned = Bytes::MiB(256);  // at most half of the largest
   std::vector<int> group_calls = {2, 4, 8, 16, 64};
 };
 
-/// Times every kind of collective alone: payloads by powers of two, single and grouped, and the
-/// all-gather by copy engines. Spans come
-/// from every rank's kernel records on one clock, so neither host time nor start skew counts. All
-/// ranks call it together; every rank gets the same samples.
+/// Times every kind of collective alone: payloads by powers of two, single and grouped, one large
+/// payload unaligned, and the all-gather by copy engines. Spans come from every rank's kernel
+/// records on one clock, so neither host time nor start skew counts. All ranks call it together;
+/// every rank gets the same samples.
 std::vector<CollectiveSample> BenchmarkCollectives(
     Communicator& communicator,
     Rendezvous& rendezvous,

@@ -29,8 +29,8 @@ struct DeviceGaps {
                                  // in place of the profile's
   Duration collective;           // from the end of what a collective waits for until it has
                                  // started on the last rank, skew between ranks included
-  std::optional<Duration> start;  // of `collective` and `queued`, until the kernel starts on its
-                                  // own rank; else 0
+  std::optional<Duration> start;   // of `collective` and `queued`, until the kernel starts on its
+                                   // own rank; else 0
   std::optional<Duration> queued;  // before a collective that follows a task of its stream at
                                    // once; else `kernel`
 };
@@ -52,13 +52,23 @@ enum class MemoryAccess : std::uint8_t {
 std::span<const std::string_view> MemoryAccessNames();
 inline constexpr std::size_t kMemoryAccesses = 9;
 
+/// What fused attention takes besides its FLOPs: thread blocks of 128 queries (in the backward,
+/// keys) share the multiprocessors, each goes over the other side in blocks of 128.
+struct AttentionRates {
+  Duration block;     // of a thread block, however much it goes over
+  Duration diagonal;  // more of one where attention is causal
+  double tail = 0;    // of the longest block: time in which other multiprocessors have run out
+};
+
 /// What a roofline of two rates leaves out, as far as it is known of a GPU.
 struct KernelRates {
   std::array<double, kMemoryAccesses> access{};  // share of the bandwidth
   double elements_per_second = 0;                // that kByElement writes, of whatever dtype
   Duration product_start;        // of a product, besides its FLOPs and the writing of its result
-  double unaligned_product = 1;  // share of the peak where rows are not aligned
-  double attention_ramp = 0;     // keys: attention over S of them takes 1 + ramp / S times as long
+  double unaligned_product = 1;  // share of the peak where rows begin at odd multiples of 2 bytes
+  double half_aligned_product = 1;  // … at multiples of 4 or 8, but not of 16
+  AttentionRates attention;
+  AttentionRates attention_backward;
 };
 
 /// What a power limit does to a GPU's clock and its kernels. Energies of kernels go with
@@ -182,6 +192,9 @@ struct Cluster {
   std::vector<PatternRate> memory_patterns;  // those that were measured
   HostBothWays host_both_ways;
   std::vector<CollectiveTable> collectives;
+  /// By CollectiveKind: how many times as long NCCL's take, beyond a small one's time, whose
+  /// tensors or ranks' parts begin at no multiple of 16 bytes.
+  std::array<double, 3> unaligned_collectives{1, 1, 1};
   Link intra_node;
   std::optional<Link> inter_node;  // needed for more than one node
   /// How many times as long kernels take on the slowest GPU of the job as on the one that was

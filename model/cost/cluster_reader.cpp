@@ -46,6 +46,23 @@ void ReadHostBothWays(ObjectReader& object, Cluster& cluster) {
   }
 }
 
+void ReadUnalignedCollectives(ObjectReader& object, Cluster& cluster) {
+  const Json* value = object.Find("unaligned_collectives");
+  if (value == nullptr) {
+    return;
+  }
+  const Path path = object.At("unaligned_collectives");
+  ObjectReader fields(*value, path, object.faults());
+  for (std::size_t kind = 0; kind < CollectiveKindNames().size(); ++kind) {
+    const std::string_view name = CollectiveKindNames()[kind];
+    double& times = cluster.unaligned_collectives[kind];
+    if (fields.Required(name, ReadNumber, times) && !(times >= 1 && times <= 10)) {
+      object.faults().Add(fields.At(name), "expected how many times as long, 1 to 10");
+    }
+  }
+  fields.RejectUnknown();
+}
+
 Link ReadLink(const Json& value, const Path& path, Faults& faults) {
   ObjectReader object(value, path, faults);
   Link link;
@@ -182,6 +199,7 @@ Cluster ReadCluster(const Json& document, const Locator& locate) {
   }
   ReadPatterns(object, cluster);
   ReadHostBothWays(object, cluster);
+  ReadUnalignedCollectives(object, cluster);
   if (const Json* link = object.Require("intra_node")) {
     cluster.intra_node = ReadLink(*link, object.At("intra_node"), faults);
   }

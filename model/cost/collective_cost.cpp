@@ -199,15 +199,29 @@ DeviceUse CollectiveUse(Engine engine, int ranks) {
   return engine == Engine::kNccl ? DeviceUse::kCollective : DeviceUse::kCopyEngine;
 }
 
-double AlikeCalls(std::span<const Bytes> payloads) {
+double AlikeCalls(std::span<const CollectivePart> parts) {
   double sum = 0;
   double squares = 0;
-  for (const Bytes payload : payloads) {
-    const auto bytes = static_cast<double>(payload.count());
+  for (const CollectivePart& part : parts) {
+    const auto bytes = static_cast<double>(part.payload.count());
     sum += bytes;
     squares += bytes * bytes;
   }
   return squares == 0 ? 1 : sum * sum / squares;
+}
+
+double UnalignedShare(CollectiveKind kind, std::span<const CollectivePart> parts, int ranks) {
+  constexpr std::int64_t kAlignment = 16;
+  std::int64_t whole = 0;
+  std::int64_t unaligned = 0;
+  for (const CollectivePart& part : parts) {
+    const std::int64_t of_rank =
+        kind == CollectiveKind::kAllReduce ? 0 : part.payload.count() / ranks;
+    const bool begins = part.offset.count() % kAlignment == 0 && of_rank % kAlignment == 0;
+    whole += part.payload.count();
+    unaligned += begins ? 0 : part.payload.count();
+  }
+  return whole == 0 ? 0 : static_cast<double>(unaligned) / static_cast<double>(whole);
 }
 
 Estimate CollectiveTime(const Cluster& cluster,
@@ -215,7 +229,16 @@ Estimate CollectiveTime(const Cluster& cluster,
                         Engine engine,
                         Bytes payload,
                         int ranks,
-                        double calls) {
+                        double calls,
+                        double unaligned) {
+  const double times = cluster.unaligned_collectives[static_cast<std::size_t>(kind)];
+  if (unaligned > 0 && times > 1 && engine == Engine::kNccl && ranks > 1) {
+    Estimate time = CollectiveTime(cluster, kind, engine, payload, ranks, calls);
+    const Duration start = CollectiveTime(cluster, kind, engine, Bytes(1), ranks, calls).time;
+    const double beyond = static_cast<double>(std::max(time.time - start, Duration()).ns());
+    time.time += Duration::FromNs(std::llround(beyond * (times - 1) * unaligned));
+    return time;
+  }
   if (ranks == 1 && kind == CollectiveKind::kAllReduce) {
     return {Duration(), Source::kEstimated};
   }

@@ -17,6 +17,8 @@ bool HasCollectiveTable(const Cluster& cluster, CollectiveKind kind, Engine engi
 ///   ranks     >= 1; one rank copies on its own GPU, and has nothing to do in an all-reduce, which
 ///             is in place
 ///   calls     >= 1, of a group, as AlikeCalls counts them
+///   unaligned share of the payload, as UnalignedShare counts it: NCCL's time beyond that of the
+///             smallest payload is the cluster's `unaligned_collectives` times as long
 ///
 /// A measured table of the same kind, engine, ranks and calls answers where there is one: its point
 /// (measured), the straight line between two points (interpolated), below the table the line from
@@ -36,15 +38,26 @@ Estimate CollectiveTime(const Cluster& cluster,
                         Engine engine,
                         Bytes payload,
                         int ranks,
-                        double calls = 1);
+                        double calls = 1,
+                        double unaligned = 0);
 
 /// What a collective occupies of the GPU: one rank copies on its own GPU, behind other work.
 DeviceUse CollectiveUse(Engine engine, int ranks);
 
+/// One call of a collective, whose tensor begins `offset` behind a multiple of 16 bytes.
+struct CollectivePart {
+  Bytes payload;
+  Bytes offset;
+};
+
 /// How many calls of one size split a group's payload as much as these do: (sum of sizes)^2 / sum
 /// of squares; n for n alike, little more than 1 for a large one with small ones. Tables are
 /// measured with calls of one size.
-double AlikeCalls(std::span<const Bytes> payloads);
+double AlikeCalls(std::span<const CollectivePart> parts);
+
+/// Of the payload, what is in calls whose tensor, or (all-gather and reduce-scatter) a rank's part
+/// of it, begins at no multiple of 16 bytes.
+double UnalignedShare(CollectiveKind kind, std::span<const CollectivePart> parts, int ranks);
 
 /// The latency-bandwidth fallback, rounded up to whole ns:
 ///

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -44,6 +45,9 @@ struct Contention {
   Duration rank_drift;
   Duration rank_skew;
   int drift_permille = 0;
+  /// Of a collective that compute waits for: what it waits for the last rank besides the drift.
+  /// Without it the gap before a collective has such waits.
+  std::optional<Duration> idle_wait;
 
   static constexpr std::array<Row, kDeviceUses> Undisturbed() {
     std::array<Row, kDeviceUses> rates{};
@@ -56,6 +60,13 @@ struct Contention {
   Duration RanksApart(Duration since) const {
     constexpr std::int64_t kWhole = 1000;
     return std::min(rank_drift, rank_skew + Duration::FromNs(since.ns() * drift_permille / kWhole));
+  }
+  /// What a collective beside no compute waits for the last rank, `since` all last went on
+  /// together.
+  Duration IdleWait(Duration since) const {
+    constexpr std::int64_t kWhole = 1000;
+    return std::min(rank_drift,
+                    *idle_wait + Duration::FromNs(since.ns() * drift_permille / kWhole));
   }
   std::int32_t Rate(DeviceUse work, DeviceUse beside) const {
     return permille[static_cast<std::size_t>(work)][static_cast<std::size_t>(beside)];

@@ -95,6 +95,21 @@ void ReadPositive(ObjectReader& fields, std::string_view key, double& target) {
   CheckPositive(fields, key, target);
 }
 
+void ReadAttention(ObjectReader& object, std::string_view key, AttentionRates& rates) {
+  const Json* value = object.Require(key);
+  if (value == nullptr) {
+    return;
+  }
+  const Path path = object.At(key);
+  ObjectReader fields(*value, path, object.faults());
+  fields.Required("block", ReadDuration, rates.block);
+  fields.Required("diagonal", ReadDuration, rates.diagonal);
+  if (fields.Required("tail", ReadNumber, rates.tail) && !(rates.tail >= 0 && rates.tail <= 1)) {
+    object.faults().Add(fields.At("tail"), "expected a share, 0 to 1");
+  }
+  fields.RejectUnknown();
+}
+
 void ReadKernels(ObjectReader& fields, GpuSpec& gpu) {
   KernelRates kernels;
   for (std::size_t i = 0; i < kMemoryAccesses; ++i) {
@@ -103,10 +118,9 @@ void ReadKernels(ObjectReader& fields, GpuSpec& gpu) {
   ReadPositive(fields, "elements_per_second", kernels.elements_per_second);
   fields.Required("product_start", ReadDuration, kernels.product_start);
   ReadShare(fields, "unaligned_product", kernels.unaligned_product);
-  if (fields.Required("attention_ramp", ReadNumber, kernels.attention_ramp) &&
-      kernels.attention_ramp < 0) {
-    fields.faults().Add(fields.At("attention_ramp"), "expected a number of keys, 0 or more");
-  }
+  ReadShare(fields, "half_aligned_product", kernels.half_aligned_product);
+  ReadAttention(fields, "attention", kernels.attention);
+  ReadAttention(fields, "attention_backward", kernels.attention_backward);
   gpu.kernels = kernels;
 }
 
@@ -149,6 +163,7 @@ void ReadRanksApart(ObjectReader& object, Contention& contention) {
   ObjectReader fields(*value, path, object.faults());
   fields.Required("together", ReadDuration, contention.rank_skew);
   fields.Required("most", ReadDuration, contention.rank_drift);
+  ReadOptionalTime(fields, "idle", contention.idle_wait);
   double rate = 0;
   if (fields.Required("rate", ReadNumber, rate) && !(rate >= 0 && rate <= 1)) {
     object.faults().Add(fields.At("rate"), "expected a share of the time that passes, 0 to 1");

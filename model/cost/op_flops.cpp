@@ -24,6 +24,10 @@ bool IsMatmul(std::string_view target) {
   return std::find(kTargets.begin(), kTargets.end(), target) != kTargets.end();
 }
 
+bool IsConvolution(std::string_view target) {
+  return target == "aten::convolution" || target == "aten::convolution_backward";
+}
+
 /// Products [.., m, k] x [.., k, n]; the two factors are the last two tensors.
 std::int64_t MatmulFlops(const Graph& graph, const Op& op) {
   if (op.inputs.size() < 2) {
@@ -41,40 +45,75 @@ std::int64_t MatmulFlops(const Graph& graph, const Op& op) {
   return flops;
 }
 
-bool IsCausal(const Graph& graph, const Op& op) {
+/// Whether an argument of that name is true.
+bool HasFlag(const Graph& graph, const Op& op, std::string_view name) {
   const auto schema = FindSchema(graph.schemas[op.schema]);
   for (std::size_t i = 0; schema && i < schema->arguments.size() && i < op.arguments.size(); ++i) {
-    if (schema->arguments[i].name == "is_causal") {
-      const bool* causal = std::get_if<bool>(&op.arguments[i]);
-      return causal != nullptr && *causal;
+    if (schema->arguments[i].name == name) {
+      const bool* flag = std::get_if<bool>(&op.arguments[i]);
+      return flag != nullptr && *flag;
     }
   }
   return false;
 }
 
-/// Query and key are [batch, heads, length, head_dim]; a backward has the output's gradient first.
-std::int64_t AttentionFlops(const Graph& graph, const Op& op, bool backward) {
-  const std::size_t query_at = backward ? 1 : 0;
-  if (op.inputs.size() < query_at + 2) {
+std::int64_t AttentionFlops(const AttentionShape& of) {
+  std::int64_t flops = 4 * of.batch * of.heads * of.queries * of.head_dim * of.keys;
+  flops /= of.causal ? 2 : 1;
+  return of.backward ? flops / 2 * 5 : flops;
+}
+
+/// The weight is [channels of the result, of the input / groups, ...]; transposed, the other way
+/// round. A backward has the result's gradient first, and makes what its caller needs of the
+/// gradients of input, weight and bias.
+std::int64_t ConvolutionFlops(const Graph& graph, OpId id) {
+  const Op& op = graph.op(id);
+  const bool backward = IsBackward(graph.target(id));
+  const std::size_t first = backward ? 1 : 0;
+  if (op.inputs.size() < first + 2 || op.outputs.empty()) {
     return 0;
   }
-  const auto& query = graph.value(op.inputs[query_at]).shape;
-  const auto& key = graph.value(op.inputs[query_at + 1]).shape;
-  if (query.size() != 4 || key.size() != 4) {
-    return 0;
+  const ValueId result = backward ? op.inputs[0] : op.first_output();
+  const bool transposed = HasFlag(graph, op, "transposed");
+  const Value& weight = graph.value(op.inputs[first + 1]);
+  std::int64_t flops = 2 * graph.value(transposed ? op.inputs[first] : result).numel();
+  for (std::size_t i = 1; i < weight.shape.size(); ++i) {
+    flops *= weight.shape[i];
   }
-  std::int64_t flops = 4 * query[0] * query[1] * query[2] * query[3] * key[2];
-  if (query[2] == key[2] && IsCausal(graph, op)) {
-    flops /= 2;
-  }
-  return backward ? flops / 2 * 5 : flops;
+  const auto made = [&](std::size_t i) {
+    return i < op.outputs.size() && !op.outputs[i].is_none() ? 1 : 0;
+  };
+  return backward ? flops * (made(0) + made(1)) : flops;
 }
 
 }  // namespace
 
+std::optional<AttentionShape> FindAttention(const Graph& graph, OpId id) {
+  const Op& op = graph.op(id);
+  const std::string_view target = graph.target(id);
+  const bool backward = IsBackward(target);  // has the output's gradient first
+  const std::size_t query_at = backward ? 1 : 0;
+  if (!IsAttention(target) || op.inputs.size() < query_at + 2) {
+    return std::nullopt;
+  }
+  const auto& query = graph.value(op.inputs[query_at]).shape;
+  const auto& key = graph.value(op.inputs[query_at + 1]).shape;
+  if (query.size() != 4 || key.size() != 4) {
+    return std::nullopt;
+  }
+  return AttentionShape{.batch = query[0],
+                        .heads = query[1],
+                        .key_heads = key[1],
+                        .queries = query[2],
+                        .keys = key[2],
+                        .head_dim = query[3],
+                        .causal = query[2] == key[2] && HasFlag(graph, op, "is_causal"),
+                        .backward = backward};
+}
+
 OpClass ClassifyOp(const Graph& graph, OpId id) {
   const std::string_view target = graph.target(id);
-  if (IsMatmul(target)) {
+  if (IsMatmul(target) || IsConvolution(target)) {
     return OpClass::kMatmul;
   }
   if (IsAttention(target)) {
@@ -86,11 +125,13 @@ OpClass ClassifyOp(const Graph& graph, OpId id) {
 std::int64_t CountFlops(const Graph& graph, OpId id) {
   switch (ClassifyOp(graph, id)) {
     case OpClass::kMatmul:
-      return MatmulFlops(graph, graph.op(id));
+      return IsConvolution(graph.target(id)) ? ConvolutionFlops(graph, id)
+                                             : MatmulFlops(graph, graph.op(id));
     case OpClass::kAttention:
-      return AttentionFlops(graph, graph.op(id), false);
-    case OpClass::kAttentionBackward:
-      return AttentionFlops(graph, graph.op(id), true);
+    case OpClass::kAttentionBackward: {
+      const auto shape = FindAttention(graph, id);
+      return shape ? AttentionFlops(*shape) : 0;
+    }
     case OpClass::kStreaming:
       return 0;
   }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 
 #include "model/ir/graph.h"
 
@@ -12,14 +13,32 @@ enum class OpClass : std::uint8_t { kMatmul, kAttention, kAttentionBackward, kSt
 
 OpClass ClassifyOp(const Graph& graph, OpId id);
 
-/// Floating-point operations of matrix products and fused attention, two a multiply-add; 0 for
-/// everything else.
+/// A fused attention: queries [batch, heads, queries, head_dim], keys [batch, key_heads, keys,
+/// head_dim].
+struct AttentionShape {
+  std::int64_t batch = 0;
+  std::int64_t heads = 0;
+  std::int64_t key_heads = 0;
+  std::int64_t queries = 0;
+  std::int64_t keys = 0;
+  std::int64_t head_dim = 0;
+  bool causal = false;  // and as many queries as keys
+  bool backward = false;
+};
+
+/// Nothing for an op that is no fused attention, or whose tensors have other dimensions.
+std::optional<AttentionShape> FindAttention(const Graph& graph, OpId id);
+
+/// Floating-point operations of matrix products, convolutions and fused attention, two a
+/// multiply-add; 0 for everything else.
 ///
 ///   mm, addmm         2 * m * n * k
 ///   bmm, baddbmm      2 * b * m * n * k
+///   convolution       2 * elements of the result (of a transposed one, of the input) * elements of
+///                     the kernel of one of their channels
+///   its backward      that for each gradient of input and weight that it makes
 ///   attention         4 * batch * heads * queries * keys * head_dim, half of it when causal with
-///   as
-///                     many queries as keys
+///                     as many queries as keys
 ///   its backward      2.5 times that (five products instead of two)
 ///
 /// Source: PyTorch torch/utils/flop_counter.py, which counts causal attention whole.

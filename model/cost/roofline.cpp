@@ -10,7 +10,10 @@
 namespace dcsim {
 namespace {
 
-constexpr std::int64_t kAlignment = 16;  // bytes: what tensor cores' loads ask of each row
+// Bytes at whose multiples rows begin: what bulk loads ask, and the least that asynchronous ones
+// do.
+constexpr std::int64_t kAlignment = 16;
+constexpr std::int64_t kHalfAlignment = 4;
 
 double Efficiency(OpClass op_class, const GpuSpec& gpu) {
   switch (op_class) {
@@ -44,22 +47,34 @@ double AccessSeconds(Bytes bytes, const GpuSpec& gpu, MemoryAccess access) {
          (static_cast<double>(gpu.memory_bandwidth.count()) * share);
 }
 
-/// Whether rows (or columns, whichever lie together) of a matrix begin at such multiples.
-bool IsAligned(const Value& matrix) {
+/// Whether rows (or columns, whichever lie together) of a matrix begin at multiples of `bytes`.
+bool IsAligned(const Value& matrix, std::int64_t bytes) {
   std::int64_t pitch = 0;
   for (std::size_t i = 0; i < matrix.shape.size(); ++i) {
     const bool counts = matrix.shape[i] > 1 && matrix.strides[i] > 1;
     pitch = counts && (pitch == 0 || matrix.strides[i] < pitch) ? matrix.strides[i] : pitch;
   }
-  return pitch * ElementBytes(matrix.dtype) % kAlignment == 0;
+  return pitch * ElementBytes(matrix.dtype) % bytes == 0;
 }
 
-bool IsAlignedProduct(const Graph& graph, const Op& op) {
+bool IsAlignedProduct(const Graph& graph, const Op& op, std::int64_t bytes) {
   const std::size_t factors = std::min<std::size_t>(2, op.inputs.size());
   const ValueId result = op.first_output();
-  return (result.is_none() || IsAligned(graph.value(result))) &&
+  return (result.is_none() || IsAligned(graph.value(result), bytes)) &&
          std::all_of(op.inputs.end() - static_cast<std::ptrdiff_t>(factors), op.inputs.end(),
-                     [&](ValueId factor) { return IsAligned(graph.value(factor)); });
+                     [&](ValueId factor) { return IsAligned(graph.value(factor), bytes); });
+}
+
+/// Share of the peak that a product reaches. Convolutions bring their operands into the layout that
+/// they need.
+double ProductEfficiency(const Graph& graph, OpId id, const GpuSpec& gpu) {
+  const Op& op = graph.op(id);
+  if (graph.target(id).starts_with("aten::convolution") ||
+      IsAlignedProduct(graph, op, kAlignment)) {
+    return gpu.matmul_efficiency;
+  }
+  return IsAlignedProduct(graph, op, kHalfAlignment) ? gpu.kernels->half_aligned_product
+                                                     : gpu.kernels->unaligned_product;
 }
 
 double ProductSeconds(const Graph& graph, OpId id, const GpuSpec& gpu) {
@@ -68,19 +83,60 @@ double ProductSeconds(const Graph& graph, OpId id, const GpuSpec& gpu) {
   const ValueId result = op.first_output();
   const Bytes written = result.is_none() ? Bytes(0) : graph.value(result).bytes();
   const Bytes read = CountBytes(graph, id) - written;
-  const double efficiency =
-      IsAlignedProduct(graph, op) ? gpu.matmul_efficiency : kernels.unaligned_product;
-  return std::max(SecondsAtPeak(graph, id, gpu) / efficiency,
+  return std::max(SecondsAtPeak(graph, id, gpu) / ProductEfficiency(graph, id, gpu),
                   AccessSeconds(read, gpu, MemoryAccess::kPlain)) +
          AccessSeconds(written, gpu, MemoryAccess::kPlain) + kernels.product_start.seconds();
 }
 
-/// Keys of a fused attention: [batch, heads, keys, head_dim] behind the query.
-double RampOf(const Graph& graph, OpId id, const GpuSpec& gpu) {
-  const Op& op = graph.op(id);
-  const bool backward = ClassifyOp(graph, id) == OpClass::kAttentionBackward;
-  const auto& key = graph.value(op.inputs[backward ? 2 : 1]).shape;
-  return 1 + gpu.kernels->attention_ramp / static_cast<double>(std::max<std::int64_t>(1, key[2]));
+constexpr std::int64_t kAttentionBlock = 128;  // queries, or keys
+
+/// Of all blocks of queries with all of keys, those that a causal mask leaves whole or in part.
+std::int64_t BlockPairs(std::int64_t own, std::int64_t others, bool causal) {
+  return causal ? own * (own + 1) / 2 : own * others;
+}
+
+/// What a backward does before and behind its products, in kernels of their own: sums of output
+/// times gradient (which clear the query's gradient in float32), that gradient's conversion, and
+/// sums over the query heads of one key head.
+double AttentionBackwardSeconds(const AttentionShape& of,
+                                std::int64_t element,
+                                const GpuSpec& gpu) {
+  constexpr std::int64_t kFloat = 4;  // bytes
+  const std::int64_t blocks = (of.queries + kAttentionBlock - 1) / kAttentionBlock;
+  const std::int64_t queries = of.batch * of.heads * blocks * kAttentionBlock * of.head_dim;
+  double seconds =
+      AccessSeconds(Bytes(queries * (2 * element + kFloat)), gpu, MemoryAccess::kPlain) +
+      AccessSeconds(Bytes(queries * (kFloat + element)), gpu, MemoryAccess::kConverting);
+  if (of.key_heads < of.heads) {
+    const std::int64_t keys = of.batch * of.keys * of.head_dim * (of.heads + of.key_heads);
+    seconds += AccessSeconds(Bytes(2 * keys * element), gpu, MemoryAccess::kColumnReduction);
+  }
+  return seconds;
+}
+
+double AttentionSeconds(const Graph& graph, OpId id, const AttentionShape& of, const GpuSpec& gpu) {
+  const auto blocks_of = [](std::int64_t length) {
+    return (length + kAttentionBlock - 1) / kAttentionBlock;
+  };
+  const AttentionRates& rates =
+      of.backward ? gpu.kernels->attention_backward : gpu.kernels->attention;
+  const std::int64_t own = blocks_of(of.backward ? of.keys : of.queries);
+  const std::int64_t others = blocks_of(of.backward ? of.queries : of.keys);
+  const auto heads = static_cast<double>(of.batch * of.heads);
+  const DType dtype = graph.value(graph.op(id).inputs.front()).dtype;
+  const double processor = SecondsAtPeak(graph, id, gpu) /
+                           static_cast<double>(CountFlops(graph, id)) *
+                           static_cast<double>(gpu.multiprocessors) /
+                           Efficiency(ClassifyOp(graph, id), gpu);  // seconds a FLOP
+  const std::int64_t products = of.backward ? 5 : 2;
+  const double pair = processor * static_cast<double>(2 * products * of.head_dim * kAttentionBlock *
+                                                      kAttentionBlock);
+  const double block = rates.block.seconds() + (of.causal ? rates.diagonal.seconds() : 0);
+  const double shared = heads * (static_cast<double>(own) * block +
+                                 static_cast<double>(BlockPairs(own, others, of.causal)) * pair);
+  const double longest = block + static_cast<double>(others) * pair;
+  return shared / static_cast<double>(gpu.multiprocessors) + rates.tail * longest +
+         (of.backward ? AttentionBackwardSeconds(of, ElementBytes(dtype), gpu) : 0);
 }
 
 /// The largest tensor that an op reads, or None().
@@ -226,15 +282,16 @@ MemoryAccess AccessOf(const Graph& graph, OpId id) {
 
 Duration RooflineTime(const Graph& graph, OpId id, const GpuSpec& gpu) {
   const OpClass op_class = ClassifyOp(graph, id);
+  const auto attention = gpu.kernels ? FindAttention(graph, id) : std::nullopt;
   double seconds = 0;
   if (gpu.kernels && op_class == OpClass::kMatmul) {
     seconds = ProductSeconds(graph, id, gpu);
+  } else if (attention && CountFlops(graph, id) > 0) {
+    seconds = AttentionSeconds(graph, id, *attention, gpu);
   } else {
     const bool streams = gpu.kernels && op_class == OpClass::kStreaming;
-    const double at_peak = SecondsAtPeak(graph, id, gpu);
-    const double ramp = gpu.kernels && at_peak > 0 ? RampOf(graph, id, gpu) : 1;
     seconds = std::max(
-        at_peak / Efficiency(op_class, gpu) * ramp,
+        SecondsAtPeak(graph, id, gpu) / Efficiency(op_class, gpu),
         MemorySeconds(graph, id, gpu, streams ? AccessOf(graph, id) : MemoryAccess::kPlain));
   }
   const Duration time = Duration::FromNs(static_cast<std::int64_t>(std::ceil(seconds * 1e9)));

@@ -114,25 +114,27 @@ WorkCost CopyEngineCost(const CostInputs& inputs, const Collective& collective) 
           .launches = static_cast<std::int32_t>(collective.launches())};
 }
 
-/// Of the group that the collective launches.
-double AlikeCalls(const Collective& collective) {
-  if (collective.launches() == 1) {
-    return 1;
+/// The calls of the group that the collective launches.
+std::vector<CollectivePart> PartsOf(const Collective& collective) {
+  if (collective.one_launch) {
+    return {{collective.payload(), Bytes(0)}};
   }
-  std::vector<Bytes> payloads;
+  std::vector<CollectivePart> parts;
   for (const CollectiveCall& call : collective.calls) {
-    payloads.emplace_back(call.elements * ElementBytes(collective.dtype));
+    const std::int64_t element = ElementBytes(collective.dtype);
+    parts.push_back({Bytes(call.elements * element), Bytes(call.offset * element)});
   }
-  return dcsim::AlikeCalls(payloads);
+  return parts;
 }
 
 WorkCost CollectiveCost(const CostInputs& inputs, const Collective& collective) {
   if (collective.engine == Engine::kCopyEngine) {
     return CopyEngineCost(inputs, collective);
   }
-  const Estimate estimate =
-      CollectiveTime(inputs.cluster, collective.kind, collective.engine, collective.payload(),
-                     collective.ranks, AlikeCalls(collective));
+  const std::vector<CollectivePart> parts = PartsOf(collective);
+  const Estimate estimate = CollectiveTime(
+      inputs.cluster, collective.kind, collective.engine, collective.payload(), collective.ranks,
+      AlikeCalls(parts), UnalignedShare(collective.kind, parts, collective.ranks));
   const auto launches = static_cast<std::int64_t>(collective.launches());
   const HostCosts& host = inputs.cluster.host;
   return {.device = estimate.time,

@@ -110,6 +110,7 @@ SimulationOptions OptionsFor(const ScheduleOptions& chosen, const Cluster& clust
   options.segment = cluster.host.segment;
   options.launch_queue = cluster.host.launch_queue;
   options.collective_gap = cluster.gpu.gaps.collective;
+  options.start_gap = cluster.gpu.gaps.start.value_or(Duration());
   options.queued_gap =
       cluster.gpu.gaps.queued.value_or(cluster.gpu.gaps.kernel.value_or(Duration()));
   options.contention = cluster.gpu.contention;
@@ -129,8 +130,7 @@ Prediction Predict(const Schedule& schedule,
                    bool keep_timeline) {
   const auto [costs, clock_mhz] = CostsAtClock(schedule, inputs);
   const SimulationOptions options = OptionsFor(schedule, inputs.cluster);
-  StepMetrics metrics(schedule, costs, options.warmup_steps,
-                      inputs.cluster.gpu.gaps.start.value_or(Duration()));
+  StepMetrics metrics(schedule, costs, options.warmup_steps, options.start_gap);
   PeakClasses classes(schedule, options.warmup_steps);
   TimelineRecorder recorder(options.warmup_steps);
   std::vector<Observer*> observers = {&metrics, &classes};

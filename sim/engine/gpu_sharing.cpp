@@ -25,6 +25,7 @@ GpuSharing::Options GpuSharing::Options::Of(const SimulationOptions& simulation,
   }
   options.ranks = ranks;
   options.collective_gap = simulation.collective_gap.ns();
+  options.start_gap = simulation.start_gap.ns();
   options.queued_gap = simulation.queued_gap.ns();
   return options;
 }
@@ -66,10 +67,20 @@ void GpuSharing::Start(
   if (task.use == DeviceUse::kCollective) {
     state.phase = Phase::kArriving;
     state.aligned = collective_ended_ == now;
-    state.event = now + (at_once ? options_.queued_gap : options_.collective_gap);
+    state.event = now + (at_once ? options_.queued_gap : GapBefore(now));
     return;
   }
   Arrive(stream, now);
+}
+
+/// Before a collective that something else than a task of its stream let start. Where compute waits
+/// for it, ranks are as far apart as they have drifted since they last went on together.
+std::int64_t GpuSharing::GapBefore(std::int64_t now) const {
+  const Contention& contention = options_.contention;
+  if (!contention.idle_wait || options_.ranks == 1 || streams_[kCompute].running) {
+    return options_.collective_gap;
+  }
+  return options_.start_gap + contention.IdleWait(Duration::FromNs(now - together_)).ns();
 }
 
 bool GpuSharing::Advance(std::size_t stream, std::int64_t now) {

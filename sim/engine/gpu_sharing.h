@@ -37,6 +37,7 @@ class GpuSharing {
     RankSpread spread;  // by position on the compute stream
     int ranks = 1;
     std::int64_t collective_gap = 0;  // ns, before a collective that an event or the host let start
+    std::int64_t start_gap = 0;       // of both, until its kernel runs on its own rank
     std::int64_t queued_gap = 0;      // before one that follows a task of its stream at once
 
     /// compute   what the tasks of the compute stream occupy, by position
@@ -109,6 +110,7 @@ class GpuSharing {
   }
   bool OnlyComputeRuns() const;
   bool CollectiveRuns() const;
+  std::int64_t GapBefore(std::int64_t now) const;
   std::int64_t RoomAhead(const Stream& state, std::int64_t now) const;
   void Arrive(std::size_t stream, std::int64_t now);
   void FindRoom(std::size_t stream, std::int64_t now);

@@ -27,6 +27,7 @@ struct SimulationOptions {
                             // host waits; 0: no limit. The other streams never hold as many: their
                             // tasks wait for compute, or compute for them
   Duration collective_gap;  // from what a collective waited for to its start on the last rank
+  Duration start_gap;       // of both, until the collective's kernel runs on its own rank
   Duration queued_gap;      // before a collective that follows another one on its stream
   Contention contention;
   std::optional<Bytes> pinned_memory;  // of the host that one rank may take; nothing: no limit

@@ -159,14 +159,15 @@ class Layout {
       return sum;
     }
     const Graph& graph = problem_.inputs.graph;
-    std::vector<Bytes> payloads;
+    std::vector<CollectivePart> parts;
     Bytes payload;
     for (const ParamId id : params) {
-      payloads.push_back(GatheredBytes(graph, id, problem_.ranks));
-      payload += payloads.back();
+      parts.push_back({GatheredBytes(graph, id, problem_.ranks), Bytes(0)});
+      payload += parts.back().payload;
     }
     return CollectiveTime(problem_.inputs.cluster, CollectiveKind::kAllGather, Engine::kNccl,
-                          payload, problem_.ranks, AlikeCalls(payloads))
+                          payload, problem_.ranks, AlikeCalls(parts),
+                          UnalignedShare(CollectiveKind::kAllGather, parts, problem_.ranks))
         .time.ns();
   }
 

@@ -327,10 +327,12 @@ class Folder {
     const Graph& graph = problem_.inputs.graph;
     program_.gather_engine = schedule_.options().gather_engine;
     for (std::size_t i = 0; i < graph.params.size(); ++i) {
-      const Bytes payload = GatheredBytes(graph, ParamId(i), problem_.ranks);
-      program_.gather_time.push_back(CollectiveTime(cluster, CollectiveKind::kAllGather,
-                                                    program_.gather_engine, payload, problem_.ranks)
-                                         .time.ns());
+      const CollectivePart part{GatheredBytes(graph, ParamId(i), problem_.ranks), Bytes(0)};
+      constexpr auto kKind = CollectiveKind::kAllGather;
+      program_.gather_time.push_back(
+          CollectiveTime(cluster, kKind, program_.gather_engine, part.payload, problem_.ranks, 1,
+                         UnalignedShare(kKind, {&part, 1}, problem_.ranks))
+              .time.ns());
     }
     constexpr std::int64_t kEventsOfACall = 3;
     const Duration copies = cluster.host.copy * problem_.ranks;

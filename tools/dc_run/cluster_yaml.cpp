@@ -98,7 +98,7 @@ std::string LinkText(const std::vector<exec::CollectiveSample>& samples, int gpu
   const exec::CollectiveSample* largest = nullptr;
   for (const exec::CollectiveSample& sample : samples) {
     if (sample.engine == Engine::kNccl && sample.kind == CollectiveKind::kAllGather &&
-        sample.calls == 1) {
+        sample.calls == 1 && !sample.unaligned) {
       smallest = smallest == nullptr ? &sample : smallest;
       largest = &sample;
     }
@@ -123,7 +123,8 @@ std::string TableText(const std::vector<exec::CollectiveSample>& samples,
                       int gpus) {
   std::string points;
   for (const exec::CollectiveSample& sample : samples) {
-    if (sample.engine == engine && sample.calls == calls && sample.kind == kind) {
+    if (sample.engine == engine && sample.calls == calls && sample.kind == kind &&
+        !sample.unaligned) {
       const bool kernel = engine == Engine::kNccl;
       points += "      - [" + PrintBytes(sample.payload) + ", " + PrintNs(sample.time) + "]" +
                 "  # spread " + PrintNs(sample.spread) +
@@ -137,6 +138,25 @@ std::string TableText(const std::vector<exec::CollectiveSample>& samples,
                    "\n    ranks: " + std::to_string(gpus) +
                    (calls == 1 ? "" : "\n    calls: " + std::to_string(calls)) + "\n    points:\n" +
                    points;
+}
+
+/// What unaligned tensors cost, from the same payload with and without.
+std::string UnalignedText(const std::vector<exec::CollectiveSample>& samples) {
+  std::string text;
+  for (const exec::CollectiveSample& slow : samples) {
+    for (const exec::CollectiveSample& fast : samples) {
+      if (slow.unaligned && !fast.unaligned && fast.engine == slow.engine &&
+          fast.kind == slow.kind && fast.calls == slow.calls && fast.payload == slow.payload) {
+        const double times = std::max(
+            1.0, static_cast<double>(slow.time.ns()) / static_cast<double>(fast.time.ns()));
+        text += (text.empty() ? "" : ", ") + std::string(CollectiveKindName(slow.kind)) + ": " +
+                PrintShare(times);
+      }
+    }
+  }
+  return text.empty() ? ""
+                      : "unaligned_collectives: {" + text +
+                            "}  # times as long, 256 MiB from 4 bytes behind a multiple of 16\n";
 }
 
 std::string CollectivesText(const std::vector<exec::CollectiveSample>& samples, int gpus) {
@@ -179,7 +199,8 @@ std::string PrintClusterYaml(const CalibrationResult& result,
          "\ngpu: " + gpu_file + "\n" + HostText(result, gpus) + PatternText(result) +
          BothWaysText(result.host_copies) + LinkText(result.collectives, gpus) +
          "measured: >-\n  " + result.machine.dump() + "\n  " + result.versions.dump() + " " +
-         result.date + "\n" + CollectivesText(result.collectives, gpus);
+         result.date + "\n" + UnalignedText(result.collectives) +
+         CollectivesText(result.collectives, gpus);
 }
 
 }  // namespace dcsim

@@ -127,6 +127,7 @@ TEST(ClusterReaderTest, ContentionIsRead) {
   EXPECT_EQ(gpu.gaps.collective, Duration::FromUs(18));
   EXPECT_FALSE(gpu.gaps.queued);
   EXPECT_FALSE(gpu.gaps.start);
+  EXPECT_FALSE(gpu.contention.idle_wait);
   EXPECT_EQ(gpu.contention.collective_multiprocessors, 0);
   EXPECT_EQ(gpu.contention.RanksApart(Duration::FromUs(1000)), Duration());
 }
@@ -140,7 +141,8 @@ TEST(ClusterReaderTest, LawsOfContentionAreRead) {
       {"collective_multiprocessors", 40},
       {"streaming_kernel", "3 us"},
       {"collective_start", "8 us"},
-      {"ranks_apart", {{"together", "20 us"}, {"rate", 0.01}, {"most", "500 us"}}},
+      {"ranks_apart",
+       {{"together", "20 us"}, {"idle", "2 us"}, {"rate", 0.01}, {"most", "500 us"}}},
       {"source", "made up"}};
   const Cluster cluster = ReadCluster(document, PointerLocator("c"));
   const Contention& contention = cluster.gpu.contention;
@@ -150,6 +152,8 @@ TEST(ClusterReaderTest, LawsOfContentionAreRead) {
   EXPECT_EQ(contention.streaming_kernel, Duration::FromUs(3));
   EXPECT_EQ(contention.collective_start, Duration::FromUs(8));
   EXPECT_EQ(contention.RanksApart(Duration()), Duration::FromUs(20));
+  EXPECT_EQ(contention.IdleWait(Duration::FromUs(300)), Duration::FromUs(5));
+  EXPECT_EQ(contention.IdleWait(Duration::FromUs(90'000)), Duration::FromUs(500));
   EXPECT_EQ(contention.RanksApart(Duration::FromUs(1000)), Duration::FromUs(30));
   EXPECT_EQ(contention.RanksApart(Duration::FromUs(1'000'000)), Duration::FromUs(500));
 }
@@ -333,6 +337,7 @@ INSTANTIATE_TEST_SUITE_P(
               "c: /gpu/bandwidth_efficiency: expected a share above 0 and up to 1"},
         Break{"KernelsLackAShare",
               [](Json& d) {
+                const Json rates = {{"block", "1 us"}, {"diagonal", "1 us"}, {"tail", 0.5}};
                 d["gpu"]["kernels"] = {{"plain", 0.9},
                                        {"converting", 0.5},
                                        {"row_reduction", 0.6},
@@ -344,10 +349,18 @@ INSTANTIATE_TEST_SUITE_P(
                                        {"elements_per_second", 1e11},
                                        {"product_start", "2 us"},
                                        {"unaligned_product", 0.1},
-                                       {"attention_ramp", 1000},
+                                       {"half_aligned_product", 0.2},
+                                       {"attention", rates},
+                                       {"attention_backward", rates},
                                        {"source", ""}};
               },
               "c: /gpu/kernels: key 'concatenation' is missing"},
+        Break{"UnalignedFaster",
+              [](Json& d) {
+                d["unaligned_collectives"] = {
+                    {"all_gather", 1.5}, {"reduce_scatter", 0.5}, {"all_reduce", 1}};
+              },
+              "c: /unaligned_collectives/reduce_scatter: expected how many times as long, 1 to 10"},
         Break{"UnknownDType", [](Json& d) { d["gpu"]["matmul"]["bf16"] = "1 TFLOP/s"; },
               "c: /gpu/matmul/bf16: unknown key 'bf16'"},
         Break{"NoPeak", [](Json& d) { d["gpu"]["matmul"]["float32"] = "0 TFLOP/s"; },

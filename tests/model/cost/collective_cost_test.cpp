@@ -234,9 +234,38 @@ TEST(CollectiveTimeTest, GroupTakesTheSingleCallsTableWhereThereIsNoOther) {
 }
 
 // Sizes 1, 1, 1, 1: 4^2 / 4. Sizes 6, 1, 1: 8^2 / 38. Nothing at all counts as one call.
+// 16 MiB on two ranks take 100 us: half of it 1.5 times as long, beyond the smallest payload's
+// time.
+TEST(UnalignedTimeTest, IsLongerBeyondThatOfASmallPayload) {
+  Cluster cluster = TestCluster();
+  cluster.collectives = {
+      {.kind = CollectiveKind::kReduceScatter,
+       .ranks = 2,
+       .points = {{Bytes(2048), Duration::FromUs(10)}, {Bytes::MiB(16), Duration::FromUs(100)}}}};
+  cluster.unaligned_collectives = {1, 1.5, 1};
+  const auto time = [&](CollectiveKind kind, double unaligned) {
+    return CollectiveTime(cluster, kind, Engine::kNccl, Bytes::MiB(16), 2, 1, unaligned).time.ns();
+  };
+  const auto start =
+      CollectiveTime(cluster, CollectiveKind::kReduceScatter, Engine::kNccl, Bytes(1), 2).time.ns();
+  EXPECT_EQ(time(CollectiveKind::kReduceScatter, 0), 100'000);
+  EXPECT_EQ(time(CollectiveKind::kReduceScatter, 0.5), 100'000 + (100'000 - start + 2) / 4);
+  EXPECT_EQ(time(CollectiveKind::kAllGather, 0.5), time(CollectiveKind::kAllGather, 0));
+}
+
+// Of 96, 48 and 64 bytes on two ranks: the second's halves are 24 bytes, the third begins 8 behind.
+TEST(UnalignedShareTest, TensorsAndPartsBeginAtMultiplesOf16) {
+  const std::vector<CollectivePart> parts = {
+      {Bytes(96), Bytes(32)}, {Bytes(48), Bytes(0)}, {Bytes(64), Bytes(8)}};
+  EXPECT_DOUBLE_EQ(UnalignedShare(CollectiveKind::kReduceScatter, parts, 2), 112.0 / 208);
+  EXPECT_DOUBLE_EQ(UnalignedShare(CollectiveKind::kAllReduce, parts, 2), 64.0 / 208);
+  EXPECT_DOUBLE_EQ(UnalignedShare(CollectiveKind::kAllGather, {}, 2), 0);
+}
+
 TEST(AlikeCallsTest, CountsHowMuchAGroupIsSplit) {
-  const std::vector<Bytes> alike(4, Bytes(1));
-  const std::vector<Bytes> unlike = {Bytes(6), Bytes(1), Bytes(1)};
+  const std::vector<CollectivePart> alike(4, {Bytes(1), Bytes(0)});
+  const std::vector<CollectivePart> unlike = {
+      {Bytes(6), Bytes(0)}, {Bytes(1), Bytes(0)}, {Bytes(1), Bytes(0)}};
   EXPECT_DOUBLE_EQ(AlikeCalls(alike), 4);
   EXPECT_DOUBLE_EQ(AlikeCalls(unlike), 64.0 / 38);
   EXPECT_DOUBLE_EQ(AlikeCalls({}), 1);

@@ -43,6 +43,36 @@ TEST(CountFlopsTest, BatchedProductWithAddendCountsTheBatch) {
   EXPECT_EQ(CountFlops(graph, OpId(0)), 840);
 }
 
+// 2 * 128 elements of the result * 3 channels of 2 x 2.
+TEST(CountFlopsTest, ConvolutionCountsTheKernelForEachElement) {
+  const Graph graph = OneOp("input x bfloat16[2,3,8,8]\ninput w bfloat16[4,3,2,2]",
+                            "y: bfloat16[2,4,4,4] = aten::convolution(x, w)");
+  EXPECT_EQ(CountFlops(graph, OpId(0)), 3'072);
+  EXPECT_EQ(ClassifyOp(graph, OpId(0)), OpClass::kMatmul);
+}
+
+// The same the other way round: 2 * 128 elements of the input * 3 channels of 2 x 2.
+TEST(CountFlopsTest, TransposedConvolutionCountsTheInput) {
+  Graph graph = OneOp("input x bfloat16[2,4,4,4]\ninput w bfloat16[4,3,2,2]",
+                      "y: bfloat16[2,3,8,8] = aten::convolution(x, w)");
+  Op& op = graph.ops[0];
+  graph.schemas[op.schema] =
+      "aten::convolution(Tensor input, Tensor weight, bool transposed) -> Tensor";
+  op.arguments.emplace_back(true);
+  EXPECT_EQ(CountFlops(graph, OpId(0)), 3'072);
+}
+
+// Gradients of input and weight, each what the forward takes; the bias' is a sum.
+TEST(CountFlopsTest, ConvolutionBackwardCountsTheGradientsThatAreMade) {
+  Graph graph =
+      OneOp("input dy bfloat16[2,4,4,4]\ninput x bfloat16[2,3,8,8]\ninput w bfloat16[4,3,2,2]",
+            "y: bfloat16[2,3,8,8], dw: bfloat16[4,3,2,2], db: bfloat16[4] = "
+            "aten::convolution_backward(dy, x, w)");
+  EXPECT_EQ(CountFlops(graph, OpId(0)), 6'144);
+  graph.ops[0].outputs[0] = ValueId::None();
+  EXPECT_EQ(CountFlops(graph, OpId(0)), 3'072);
+}
+
 TEST(CountFlopsTest, OtherOpsCountNothing) {
   const Graph graph = OneOp("input a bfloat16[3,5]", "y: bfloat16[3,5] = aten::add.Tensor(a, a)");
   EXPECT_EQ(CountFlops(graph, OpId(0)), 0);

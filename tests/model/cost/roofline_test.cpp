@@ -14,8 +14,8 @@ namespace dcsim {
 namespace {
 
 /// Half of the bandwidth for dense tensors, a fifth for anything else, and 100 elements a ns where
-/// kernels go element by element; products start in 3 us, at a tenth of the peak unaligned;
-/// attention over 1000 keys takes twice as long.
+/// kernels go element by element; products start in 3 us, at a tenth of the peak unaligned and a
+/// fifth half aligned.
 GpuSpec GpuWithKernels() {
   GpuSpec gpu = TestCluster().gpu;
   KernelRates kernels;
@@ -24,7 +24,9 @@ GpuSpec GpuWithKernels() {
   kernels.elements_per_second = 1e11;
   kernels.product_start = Duration::FromUs(3);
   kernels.unaligned_product = 0.1;
-  kernels.attention_ramp = 1000;
+  kernels.half_aligned_product = 0.2;
+  kernels.attention = {Duration::FromUs(1), Duration::FromUs(2), 0.5};
+  kernels.attention_backward = {Duration::FromUs(2), Duration::FromUs(3), 0};
   gpu.kernels = kernels;
   return gpu;
 }
@@ -163,16 +165,63 @@ TEST(KernelRatesTest, AnUnalignedProductIsSlow) {
   EXPECT_EQ(RooflineTime(graph, MakerOf(graph), GpuWithKernels()).ns(), 200'040 + 10'002 + 3'000);
 }
 
-// work_cost_test's attention over 1000 keys takes 12.8 us without a ramp, its backward 64.
-TEST(KernelRatesTest, AttentionRampsUp) {
+// Rows of 5002 elements begin at multiples of 4 bytes: 2.0008e10 FLOP at 2e14 a second.
+TEST(KernelRatesTest, AHalfAlignedProductIsFaster) {
+  const Graph graph = Product("1000", "5002");
+  EXPECT_EQ(RooflineTime(graph, MakerOf(graph), GpuWithKernels()).ns(), 100'040 + 10'004 + 3'000);
+}
+
+// Rows of 14 bytes; 6.58e9 FLOP at 5e14 a second, 6.42 MB at 1e12.
+TEST(KernelRatesTest, ConvolutionsNeedNoAlignedRows) {
+  const Graph graph = OneOp("input a bfloat16[64,1024,7,7]\ninput w bfloat16[1024,1024,1,1]",
+                            "y: bfloat16[64,1024,7,7] = aten::convolution(a, w)");
+  EXPECT_EQ(RooflineTime(graph, MakerOf(graph), GpuWithKernels()).ns(), 22'576);
+}
+
+/// Attention of 8 heads of 100 over 1000 queries and keys: 8 blocks of 128 of each a head.
+Graph Attention(bool causal) {
   const std::string heads = "bfloat16[1,8,1000,100]";
-  const std::string tensors = "input g " + heads + "\ninput q " + heads;
-  const Graph forward =
-      OneOp(tensors, "y: " + heads + " = aten::_scaled_dot_product_flash_attention(q, q, q)");
-  EXPECT_EQ(RooflineTime(forward, MakerOf(forward), GpuWithKernels()).ns(), 25'600);
-  const Graph backward = OneOp(
-      tensors, "y: " + heads + " = aten::_scaled_dot_product_flash_attention_backward(g, q, q, q)");
-  EXPECT_EQ(RooflineTime(backward, MakerOf(backward), GpuWithKernels()).ns(), 128'000);
+  Graph graph = OneOp("input q " + heads,
+                      "y: " + heads + " = aten::_scaled_dot_product_flash_attention(q, q, q)");
+  Op& op = graph.ops[MakerOf(graph).index()];
+  graph.schemas[op.schema] =
+      "aten::_scaled_dot_product_flash_attention(Tensor query, Tensor key, Tensor value, bool "
+      "is_causal=False) -> Tensor";
+  op.arguments.emplace_back(causal);
+  return graph;
+}
+
+// A multiprocessor of the 100 does 2.5e12 FLOP a second, a pair of blocks in 2.62144 us. 64 blocks
+// of 1 us and 512 pairs are 14.06 us on all, half of the longest block, 1 us and 8 pairs, 10.99.
+TEST(KernelRatesTest, AttentionIsBlocksOnMultiprocessorsAndTheirTail) {
+  const Graph graph = Attention(false);
+  EXPECT_EQ(RooflineTime(graph, MakerOf(graph), GpuWithKernels()).ns(), 25'048);
+}
+
+// 64 blocks of 3 us and 8 * 36 pairs, and half of a block of 3 us and 8 pairs: 9.47 + 11.99.
+TEST(KernelRatesTest, CausalAttentionHasFewerPairs) {
+  const Graph graph = Attention(true);
+  EXPECT_EQ(RooflineTime(graph, MakerOf(graph), GpuWithKernels()).ns(), 21'456);
+}
+
+Graph AttentionBackward(const std::string& key_heads) {
+  const std::string queries = "bfloat16[1,8,1000,100]";
+  return OneOp(
+      "input g " + queries + "\ninput k bfloat16[1," + key_heads + ",1000,100]",
+      "y: " + queries + " = aten::_scaled_dot_product_flash_attention_backward(g, g, k, k)");
+}
+
+// 64 blocks of 2 us and 512 pairs of 13.1072 at 1.25e12 FLOP a second: 68.39 us on 100
+// multiprocessors. 819,200 elements of whole blocks: 8 bytes each at 1 TB/s, 6 at 0.4: 18.84 us.
+TEST(KernelRatesTest, AttentionBackwardSumsAndConverts) {
+  const Graph graph = AttentionBackward("8");
+  EXPECT_EQ(RooflineTime(graph, MakerOf(graph), GpuWithKernels()).ns(), 87'231);
+}
+
+// Besides, 2 * 8 heads of gradients are read and 2 * 2 written: 4 MB at 0.4 TB/s.
+TEST(KernelRatesTest, AttentionBackwardAddsUpTheQueryHeadsOfAKeyHead) {
+  const Graph graph = AttentionBackward("2");
+  EXPECT_EQ(RooflineTime(graph, MakerOf(graph), GpuWithKernels()).ns(), 97'231);
 }
 
 }  // namespace

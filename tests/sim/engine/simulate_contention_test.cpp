@@ -90,6 +90,54 @@ TEST(SimulateContentionTest, CollectivesStartAfterAGap) {
   EXPECT_EQ(run.at(second), (Interval{77, 100}));
 }
 
+/// Ranks that go on together are 2 ns apart, and a tenth of the time since more, 100 at most; a
+/// collective's kernel starts after 3 ns, on all ranks after 7 where that is not known.
+SimulationOptions Drifting() {
+  SimulationOptions options = Contending();
+  options.collective_gap = Duration::FromNs(7);
+  options.start_gap = Duration::FromNs(3);
+  options.contention.idle_wait = Duration::FromNs(2);
+  options.contention.drift_permille = 100;
+  options.contention.rank_drift = Duration::FromNs(100);
+  return options;
+}
+
+// Compute waits for both gathers. The first comes 50 ns after ranks went on together, 3 + 2 + 5;
+// the second, behind a kernel of 30 that started as the first ended, after 3 + 2 + 3.
+TEST(SimulateContentionTest, CollectiveThatComputeWaitsForMeetsRanksThatDrift) {
+  StepKit kit;
+  const TaskId before = kit.Kernel(kCompute, {50});
+  const TaskId first = kit.Collective(kGather, {20}, 0, {before});
+  const TaskId between = kit.Kernel(kCompute, {30}, {first});
+  const TaskId second = kit.Collective(kGather, {20}, 0, {between});
+  kit.SetUse(first, kCollective);
+  kit.SetUse(second, kCollective);
+  const RunRecord run = kit.Run(Drifting());
+  EXPECT_EQ(run.at(first), (Interval{50, 80}));
+  EXPECT_EQ(run.at(second), (Interval{110, 138}));
+}
+
+TEST(SimulateContentionTest, RanksDriftNoFurtherThanMost) {
+  StepKit kit;
+  const TaskId before = kit.Kernel(kCompute, {50});
+  const TaskId gather = kit.Collective(kGather, {20}, 0, {before});
+  kit.SetUse(gather, kCollective);
+  SimulationOptions options = Drifting();
+  options.contention.rank_drift = Duration::FromNs(4);
+  EXPECT_EQ(kit.Run(options).at(gather), (Interval{50, 77}));
+}
+
+// Where compute runs on, the gap is what it was; this far apart, ranks find room at once.
+TEST(SimulateContentionTest, CollectiveBesideComputeHasItsGap) {
+  StepKit kit;
+  kit.Kernel(kCompute, {100});
+  const TaskId gather = kit.Collective(kGather, {30});
+  kit.SetUse(gather, kCollective);
+  SimulationOptions options = Drifting();
+  options.contention.rank_drift = Duration();
+  EXPECT_EQ(kit.Run(options).at(gather), (Interval{0, 37}));
+}
+
 // The gather is there at 7 and finds no room beside the first product; from 100 it runs at 0.6, 30
 // take 50. The first product is not disturbed; the second does 25 in those 50 and 75 alone.
 TEST(SimulateContentionTest, CollectiveWaitsForTheProductThatFillsTheGpu) {

@@ -32,6 +32,10 @@ Cluster ContendedCluster(std::uint64_t seed) {
   contention.rank_drift = Duration::FromUs(static_cast<std::int64_t>(random.Below(3)) * 90);
   contention.rank_skew = Duration::FromUs(static_cast<std::int64_t>(random.Below(3)) * 3);
   contention.drift_permille = static_cast<int>(random.Below(3)) * 20;
+  if (random.Below(2) == 0) {
+    cluster.gpu.gaps.start = Duration::FromNs(static_cast<std::int64_t>(random.Below(3)) * 300);
+    contention.idle_wait = Duration::FromNs(static_cast<std::int64_t>(random.Below(3)) * 500);
+  }
   for (Contention::Row& row : contention.permille) {
     for (std::int32_t& permille : row) {
       permille = 1000 - static_cast<std::int32_t>(random.Below(600));
