@@ -208,6 +208,42 @@ def test_math_attention_is_written_out() -> None:
     assert "aten::_safe_softmax" in names and not any("scaled_dot_product" in name for name in names)
 
 
+def test_permuted_mask_is_refused_by_the_efficient_kernel() -> None:
+    """As T5's learned bias: [queries, keys, heads] in memory."""
+
+    class Biased(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.bias = nn.Parameter(torch.zeros(16, 16, 2))
+
+        def forward(self, heads: torch.Tensor) -> torch.Tensor:
+            mask = self.bias.permute(2, 0, 1)[None]
+            return functional.scaled_dot_product_attention(heads, heads, heads, attn_mask=mask).float().mean()
+
+    with pytest.raises(RecorderError, match="efficient attention kernel takes no mask whose last dimension is not"):
+        record_module(Biased, torch.zeros(1, 2, 16, 32), attention="efficient")
+
+
+def test_encoder_without_padding_has_no_mask() -> None:
+    """Transformers builds one when it is traced, which flash attention would refuse."""
+    transformers = pytest.importorskip("transformers")
+
+    class Encoder(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            config = transformers.BertConfig(
+                hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=48, vocab_size=50,
+                hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
+            )
+            self.model = transformers.BertModel._from_config(config, attn_implementation="sdpa")
+
+        def forward(self, words: torch.Tensor) -> torch.Tensor:
+            return self.model(input_ids=words).last_hidden_state.float().mean()
+
+    document = record_module(Encoder, torch.zeros(2, 8, dtype=torch.int64), options=HALF, attention="flash")
+    assert "aten::_scaled_dot_product_flash_attention" in operators(document, "forward")
+
+
 def test_grouped_key_heads_are_refused_by_the_efficient_kernel() -> None:
     with pytest.raises(RecorderError, match="efficient attention kernel takes as many key heads as query heads"):
         record_module(Attention, torch.zeros(2, 32, 128), attention="efficient")

@@ -164,6 +164,8 @@ class _Attention:
             problem = "takes no attention mask"
         elif self.kernel == "efficient" and enable_gqa and query.shape[1] != key.shape[1]:
             problem = "takes as many key heads as query heads"
+        elif self.kernel == "efficient" and attn_mask is not None and attn_mask.stride(-1) != 1:
+            problem = "takes no mask whose last dimension is not contiguous"
         elif self.kernel == "flash" and query.shape[-1] > 256:
             problem = f"takes heads of at most 256 elements, not {query.shape[-1]}"
         elif self.kernel == "cudnn" and query.shape[-1] % 8 != 0:
