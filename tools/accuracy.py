@@ -45,9 +45,12 @@ def error_of(pair, key):
 
 
 def exposed(pair):
-    """Exposed communication, predicted less measured, in percent of the measured step; whether that is within a
+    """Exposed communication, predicted less measured, in percent of the measured step (None where no step was traced);
+    whether that is within a
     tenth of it or a percent of the step. Gaps without any kernel count as the measurement counts them."""
     predicted, measured = pair["predicted"], pair["measured"]
+    if measured["compute_ns"] == 0:
+        return None, None
     step, of_step = measured["step_time_ns"], measured["exposed_communication_ns"]
     error = predicted["exposed_communication_ns"] + predicted["exposed_gaps_ns"] - predicted["exposed_starts_ns"] - of_step
     return 100 * error / step, abs(error) <= max(0.1 * of_step, 0.01 * step)
@@ -118,6 +121,17 @@ def tau(rows, apart):
     return (sum(signs) / len(signs) if signs else None), len(signs)
 
 
+def once_each(runs):
+    """The same with what a suite ran again ("zero3-again" beside "zero3") as a run of its own."""
+    split = {}
+    for (workload, cluster, name), part in runs.items():
+        plans = {each["plan"] for each in part}
+        for each in part:
+            twice = each["plan"].endswith("-again") and each["plan"].removesuffix("-again") in plans
+            split.setdefault((workload, cluster, name + (", again" if twice else "")), []).append(each)
+    return split
+
+
 def order_lines(rows):
     """How well the order of plans that were measured in one go is predicted."""
     lines = [
@@ -131,7 +145,7 @@ def order_lines(rows):
     for each in rows:
         if each["rivals"]:
             runs.setdefault((each["workload"], each["cluster"], each["rivals"]), []).append(each)
-    for key, part in sorted(runs.items()):
+    for key, part in sorted(once_each(runs).items()):
         if len(part) >= ORDERED:
             far, pairs = tau(part, APART)
             of_far = "" if far is None else f"{far:.2f}"
@@ -143,6 +157,10 @@ def order_lines(rows):
 
 def memory_text(each):
     return "same byte" if each["same"] else f"{each['allocated']:+.1f}, {each['reserved']:+.1f}"
+
+
+def exposed_text(each):
+    return "" if each["exposed"] is None else f"{each['exposed']:+.1f}"
 
 
 def clock_text(each):
@@ -167,7 +185,8 @@ def table_text(rows):
             worst_roofline, mean_roofline = summary([each["roofline"] for each in part])
             same = sum(each["same"] for each in part)
             inside = sum(each["inside"] for each in part)
-            near = sum(each["exposed_near"] for each in part)
+            traced = [each for each in part if each["exposed"] is not None]
+            near = f"{sum(each['exposed_near'] for each in traced)} of {len(traced)}"
             clocks = [abs(each["clock"]) for each in part if each["clock"] is not None]
             clock = f"{sum(clocks) / len(clocks):.1f} % of {len(clocks)}" if clocks else ""
             lines.append(
@@ -181,7 +200,7 @@ def table_text(rows):
         lines.append(
             f"| {each['workload']} | {each['cluster']} | {each['plan']} | {each['predicted']:.2f} | {each['measured']:.2f} "
             f"| {each['error']:+.1f} | {each['roofline']:+.1f} | {each['spread']:.1f} "
-            f"| {each['exposed']:+.1f} | {clock_text(each)} | {memory_text(each)} |"
+            f"| {exposed_text(each)} | {clock_text(each)} | {memory_text(each)} |"
         )
     return "\n".join(lines) + "\n"
 

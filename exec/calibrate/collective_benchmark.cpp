@@ -74,8 +74,7 @@ void Call(Communicator& communicator, const Case& what, const Buffers& buffers, 
   const std::int64_t elements = what.payload.count() / kElementBytes / what.calls / ranks * ranks;
   const std::int64_t first = what.unaligned ? kUnaligned : 0;
   const at::Tensor whole = buffers.whole.narrow(0, first + call * elements, elements);
-  const at::Tensor shard =
-      buffers.shard.narrow(0, first + call * (elements / ranks), elements / ranks);
+  const at::Tensor shard = buffers.shard.narrow(0, call * (elements / ranks), elements / ranks);
   if (what.engine == Engine::kCopyEngine) {
     const PeerGather gather{buffers.peers, 0, elements / ranks, whole};
     return GatherFromPeers({&gather, 1}, communicator.rank());

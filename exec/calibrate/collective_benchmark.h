@@ -15,7 +15,7 @@ struct CollectiveSample {
   Engine engine = Engine::kNccl;
   CollectiveKind kind = CollectiveKind::kAllGather;
   int calls = 1;           // in one NCCL group, of payload / calls each
-  bool unaligned = false;  // tensors begin 4 bytes behind a multiple of 16
+  bool unaligned = false;  // the full tensor begins 4 bytes behind a multiple of 16
   Bytes payload;           // full tensors
   Duration time;           // median of (last end - last start over the ranks)
   Duration spread;         // 90th minus 10th percentile of the same

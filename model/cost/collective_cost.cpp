@@ -212,16 +212,20 @@ double AlikeCalls(std::span<const CollectivePart> parts) {
 
 double UnalignedShare(CollectiveKind kind, std::span<const CollectivePart> parts, int ranks) {
   constexpr std::int64_t kAlignment = 16;
-  std::int64_t whole = 0;
-  std::int64_t unaligned = 0;
+  double whole = 0;
+  double unaligned = 0;
   for (const CollectivePart& part : parts) {
     const std::int64_t of_rank =
         kind == CollectiveKind::kAllReduce ? 0 : part.payload.count() / ranks;
-    const bool begins = part.offset.count() % kAlignment == 0 && of_rank % kAlignment == 0;
-    whole += part.payload.count();
-    unaligned += begins ? 0 : part.payload.count();
+    int slow = 0;  // ranks' parts
+    for (int rank = 0; rank < ranks; ++rank) {
+      slow += (part.offset.count() + rank * of_rank) % kAlignment == 0 ? 0 : 1;
+    }
+    const double share = kind == CollectiveKind::kAllGather ? 1.0 * slow / ranks : slow > 0 ? 1 : 0;
+    whole += static_cast<double>(part.payload.count());
+    unaligned += share * static_cast<double>(part.payload.count());
   }
-  return whole == 0 ? 0 : static_cast<double>(unaligned) / static_cast<double>(whole);
+  return whole == 0 ? 0 : unaligned / whole;
 }
 
 Estimate CollectiveTime(const Cluster& cluster,

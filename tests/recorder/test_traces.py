@@ -25,7 +25,9 @@ BIG = {
     "gpt2": (4, 1024),
     "mistral-7b": (1, 4096),
 }
-NAMES = ["tiny-llama", *BIG, "llama-3.2-1b-autocast", "qwen3-8b-default-partition", "own-code"]
+# Made by a file of their folder.
+OF_A_FILE = ["own-code", "bert-large", "vit-large", "gemma-2-2b", "phi-3-mini", "t5-large"]
+NAMES = ["tiny-llama", *BIG, "llama-3.2-1b-autocast", "qwen3-8b-default-partition", *OF_A_FILE]
 
 
 @cache

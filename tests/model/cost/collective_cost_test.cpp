@@ -253,12 +253,13 @@ TEST(UnalignedTimeTest, IsLongerBeyondThatOfASmallPayload) {
   EXPECT_EQ(time(CollectiveKind::kAllGather, 0.5), time(CollectiveKind::kAllGather, 0));
 }
 
-// Of 96, 48 and 64 bytes on two ranks: the second's halves are 24 bytes, the third begins 8 behind.
+// Of 96, 48 and 64 bytes on two ranks: the second's other half begins at 24, the third 8 behind.
 TEST(UnalignedShareTest, TensorsAndPartsBeginAtMultiplesOf16) {
   const std::vector<CollectivePart> parts = {
       {Bytes(96), Bytes(32)}, {Bytes(48), Bytes(0)}, {Bytes(64), Bytes(8)}};
   EXPECT_DOUBLE_EQ(UnalignedShare(CollectiveKind::kReduceScatter, parts, 2), 112.0 / 208);
   EXPECT_DOUBLE_EQ(UnalignedShare(CollectiveKind::kAllReduce, parts, 2), 64.0 / 208);
+  EXPECT_DOUBLE_EQ(UnalignedShare(CollectiveKind::kAllGather, parts, 2), (24.0 + 64) / 208);
   EXPECT_DOUBLE_EQ(UnalignedShare(CollectiveKind::kAllGather, {}, 2), 0);
 }
 
