@@ -170,6 +170,35 @@ std::optional<Estimate> ExtendTables(
                   Source::kEstimated};
 }
 
+/// CollectiveTime of tensors that begin at multiples of 16 bytes, their parts too.
+Estimate AlignedTime(const Cluster& cluster,
+                     CollectiveKind kind,
+                     Engine engine,
+                     Bytes payload,
+                     int ranks,
+                     double calls) {
+  if (ranks == 1 && kind == CollectiveKind::kAllReduce) {
+    return {Duration(), Source::kEstimated};
+  }
+  if (ranks == 1) {
+    const auto rate =
+        static_cast<std::int64_t>(static_cast<double>(cluster.gpu.memory_bandwidth.count()) *
+                                  cluster.gpu.bandwidth_efficiency);
+    const Duration copy =
+        TransferTime(payload * 2, BytesPerSecond(std::max<std::int64_t>(1, rate)));
+    return {std::max(copy, cluster.gpu.shortest_kernel), Source::kEstimated};
+  }
+  if (const auto measured = FindTableTime(cluster, kind, engine, payload, ranks, calls)) {
+    return *measured;
+  }
+  if (engine == Engine::kNccl) {
+    if (const auto extended = ExtendTables(cluster, kind, payload, ranks, calls)) {
+      return *extended;
+    }
+  }
+  return {RingTime(cluster, kind, payload, ranks), Source::kEstimated};
+}
+
 }  // namespace
 
 bool HasCollectiveTable(const Cluster& cluster, CollectiveKind kind, Engine engine, int ranks) {
@@ -235,34 +264,14 @@ Estimate CollectiveTime(const Cluster& cluster,
                         int ranks,
                         double calls,
                         double unaligned) {
+  Estimate time = AlignedTime(cluster, kind, engine, payload, ranks, calls);
   const double times = cluster.unaligned_collectives[static_cast<std::size_t>(kind)];
   if (unaligned > 0 && times > 1 && engine == Engine::kNccl && ranks > 1) {
-    Estimate time = CollectiveTime(cluster, kind, engine, payload, ranks, calls);
-    const Duration start = CollectiveTime(cluster, kind, engine, Bytes(1), ranks, calls).time;
+    const Duration start = AlignedTime(cluster, kind, engine, Bytes(1), ranks, calls).time;
     const double beyond = static_cast<double>(std::max(time.time - start, Duration()).ns());
     time.time += Duration::FromNs(std::llround(beyond * (times - 1) * unaligned));
-    return time;
   }
-  if (ranks == 1 && kind == CollectiveKind::kAllReduce) {
-    return {Duration(), Source::kEstimated};
-  }
-  if (ranks == 1) {
-    const auto rate =
-        static_cast<std::int64_t>(static_cast<double>(cluster.gpu.memory_bandwidth.count()) *
-                                  cluster.gpu.bandwidth_efficiency);
-    const Duration copy =
-        TransferTime(payload * 2, BytesPerSecond(std::max<std::int64_t>(1, rate)));
-    return {std::max(copy, cluster.gpu.shortest_kernel), Source::kEstimated};
-  }
-  if (const auto measured = FindTableTime(cluster, kind, engine, payload, ranks, calls)) {
-    return *measured;
-  }
-  if (engine == Engine::kNccl) {
-    if (const auto extended = ExtendTables(cluster, kind, payload, ranks, calls)) {
-      return *extended;
-    }
-  }
-  return {RingTime(cluster, kind, payload, ranks), Source::kEstimated};
+  return time;
 }
 
 }  // namespace dcsim
