@@ -262,14 +262,13 @@ Estimate CollectiveTime(const Cluster& cluster,
                         Engine engine,
                         Bytes payload,
                         int ranks,
-                        double calls,
-                        double unaligned) {
-  Estimate time = AlignedTime(cluster, kind, engine, payload, ranks, calls);
+                        const GroupShape& group) {
+  Estimate time = AlignedTime(cluster, kind, engine, payload, ranks, group.calls);
   const double times = cluster.unaligned_collectives[static_cast<std::size_t>(kind)];
-  if (unaligned > 0 && times > 1 && engine == Engine::kNccl && ranks > 1) {
-    const Duration start = AlignedTime(cluster, kind, engine, Bytes(1), ranks, calls).time;
+  if (group.unaligned > 0 && times > 1 && engine == Engine::kNccl && ranks > 1) {
+    const Duration start = AlignedTime(cluster, kind, engine, Bytes(1), ranks, group.calls).time;
     const double beyond = static_cast<double>(std::max(time.time - start, Duration()).ns());
-    time.time += Duration::FromNs(std::llround(beyond * (times - 1) * unaligned));
+    time.time += Duration::FromNs(std::llround(beyond * (times - 1) * group.unaligned));
   }
   return time;
 }

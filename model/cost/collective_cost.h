@@ -10,15 +10,21 @@ namespace dcsim {
 /// Whether any measured table tells about such collectives.
 bool HasCollectiveTable(const Cluster& cluster, CollectiveKind kind, Engine engine, int ranks);
 
+/// How a collective's payload is split and where it lies.
+struct GroupShape {
+  double calls = 1;      // >= 1, of a group, as AlikeCalls counts them
+  double unaligned = 0;  // share of the payload, as UnalignedShare counts it
+};
+
 /// Time of a collective alone, from the last rank's start to its end, launch to last byte.
 ///
 ///   payload   of the full tensor (nccl-tests' size), summed over the calls of a group: one NCCL
 ///             group runs as one kernel
 ///   ranks     >= 1; one rank copies on its own GPU, and has nothing to do in an all-reduce, which
 ///             is in place
-///   calls     >= 1, of a group, as AlikeCalls counts them
-///   unaligned share of the payload, as UnalignedShare counts it: NCCL's time beyond that of the
-///             smallest payload is the cluster's `unaligned_collectives` times as long
+///   group     of what is unaligned, NCCL's time beyond that of the smallest payload is the
+///   cluster's
+///             `unaligned_collectives` times as long
 ///
 /// A measured table of the same kind, engine, ranks and calls answers where there is one: its point
 /// (measured), the straight line between two points (interpolated), below the table the line from
@@ -38,8 +44,7 @@ Estimate CollectiveTime(const Cluster& cluster,
                         Engine engine,
                         Bytes payload,
                         int ranks,
-                        double calls = 1,
-                        double unaligned = 0);
+                        const GroupShape& group = {});
 
 /// What a collective occupies of the GPU: one rank copies on its own GPU, behind other work.
 DeviceUse CollectiveUse(Engine engine, int ranks);

@@ -134,7 +134,7 @@ WorkCost CollectiveCost(const CostInputs& inputs, const Collective& collective) 
   const std::vector<CollectivePart> parts = PartsOf(collective);
   const Estimate estimate = CollectiveTime(
       inputs.cluster, collective.kind, collective.engine, collective.payload(), collective.ranks,
-      AlikeCalls(parts), UnalignedShare(collective.kind, parts, collective.ranks));
+      {AlikeCalls(parts), UnalignedShare(collective.kind, parts, collective.ranks)});
   const auto launches = static_cast<std::int64_t>(collective.launches());
   const HostCosts& host = inputs.cluster.host;
   return {.device = estimate.time,

@@ -166,8 +166,9 @@ class Layout {
       payload += parts.back().payload;
     }
     return CollectiveTime(problem_.inputs.cluster, CollectiveKind::kAllGather, Engine::kNccl,
-                          payload, problem_.ranks, AlikeCalls(parts),
-                          UnalignedShare(CollectiveKind::kAllGather, parts, problem_.ranks))
+                          payload, problem_.ranks,
+                          {AlikeCalls(parts),
+                           UnalignedShare(CollectiveKind::kAllGather, parts, problem_.ranks)})
         .time.ns();
   }
 

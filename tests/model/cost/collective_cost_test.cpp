@@ -213,8 +213,8 @@ class GroupTimeTest : public testing::TestWithParam<GroupCase> {};
 //   64 calls  as the table with the most calls
 TEST_P(GroupTimeTest, LiesBetweenTheTablesOfFewerAndOfMoreCalls) {
   const GroupCase& row = GetParam();
-  const Estimate estimate =
-      CollectiveTime(ClusterWithGroups(), kGather, Engine::kNccl, Bytes(3'000'000), 4, row.calls);
+  const Estimate estimate = CollectiveTime(ClusterWithGroups(), kGather, Engine::kNccl,
+                                           Bytes(3'000'000), 4, {row.calls, 0});
   EXPECT_EQ(estimate.time.ns(), row.ns);
   EXPECT_EQ(estimate.source, row.source);
 }
@@ -229,8 +229,9 @@ INSTANTIATE_TEST_SUITE_P(Group,
                          RowName());
 
 TEST(CollectiveTimeTest, GroupTakesTheSingleCallsTableWhereThereIsNoOther) {
-  EXPECT_EQ(CollectiveTime(TestCluster(), kGather, Engine::kNccl, Bytes(3'000'000), 4, 8).time.ns(),
-            40'000);
+  EXPECT_EQ(
+      CollectiveTime(TestCluster(), kGather, Engine::kNccl, Bytes(3'000'000), 4, {8, 0}).time.ns(),
+      40'000);
 }
 
 // Sizes 1, 1, 1, 1: 4^2 / 4. Sizes 6, 1, 1: 8^2 / 38. Nothing at all counts as one call.
@@ -244,7 +245,8 @@ TEST(UnalignedTimeTest, IsLongerBeyondThatOfASmallPayload) {
        .points = {{Bytes(2048), Duration::FromUs(10)}, {Bytes::MiB(16), Duration::FromUs(100)}}}};
   cluster.unaligned_collectives = {1, 1.5, 1};
   const auto time = [&](CollectiveKind kind, double unaligned) {
-    return CollectiveTime(cluster, kind, Engine::kNccl, Bytes::MiB(16), 2, 1, unaligned).time.ns();
+    return CollectiveTime(cluster, kind, Engine::kNccl, Bytes::MiB(16), 2, {1, unaligned})
+        .time.ns();
   };
   const auto start =
       CollectiveTime(cluster, CollectiveKind::kReduceScatter, Engine::kNccl, Bytes(1), 2).time.ns();
