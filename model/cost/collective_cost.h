@@ -22,9 +22,8 @@ struct GroupShape {
 ///             group runs as one kernel
 ///   ranks     >= 1; one rank copies on its own GPU, and has nothing to do in an all-reduce, which
 ///             is in place
-///   group     of what is unaligned, NCCL's time beyond that of the smallest payload is the
-///   cluster's
-///             `unaligned_collectives` times as long
+///   group     how the payload is split. NCCL's time for what is unaligned, beyond that of the
+///             smallest payload, is `unaligned_collectives` of the cluster times as long
 ///
 /// A measured table of the same kind, engine, ranks and calls answers where there is one: its point
 /// (measured), the straight line between two points (interpolated), below the table the line from
