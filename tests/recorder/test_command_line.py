@@ -73,7 +73,7 @@ BAD_INPUT = [
     ("tiny-llama -o out --batch", "--batch: expected one argument"),
     ("tiny-llama -o out more", "unexpected argument 'more'"),
     ("tiny-llama -o out --dtype bf16", "--dtype: 'bf16' given (did you mean 'bfloat16'?), expected one of float32,"),
-    ("tiny-llama -o out --attention flsh", "--attention: 'flsh' given (did you mean 'flash'?), expected one of flash,"),
+    ("tiny-llama -o out --attention flsh", "--attention: 'flsh' given (did you mean 'flash'?), expected one of auto, flash,"),
     ("tiny-llama -o out --partitioner min", "--partitioner: 'min' given, expected one of mincut,"),
     ("tiny-llama -o out --autocast bfloat16 --dtype bfloat16", "autocast casts float32 parameters, expected --dtype float32"),
     ("tiny-llama -o out --activation-checkpointing --checkpoint x", "expected one of the two"),
@@ -207,7 +207,7 @@ def test_defaults_follow_each_other() -> None:
     assert options("qwen3-8b", "--dtype", "float32") == ("float32", "efficient")
     assert options("qwen3-8b", "--autocast", "bfloat16") == ("float32", "flash")
     assert options("tiny-llama") == ("float32", "math")
-    assert options("net.py:build") == ("bfloat16", "flash")
+    assert options("net.py:build") == ("bfloat16", "auto")
 
 
 def test_command_says_again_what_was_asked() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from dataclasses import replace
 from typing import Any
@@ -201,6 +202,61 @@ def test_attention_kernel_is_the_one_asked_for(kernel: str) -> None:
     document = record_module(Attention, torch.zeros(2, 32, 128, dtype=torch.bfloat16), options=HALF, attention=kernel)
     assert f"aten::_scaled_dot_product_{kernel}_attention" in operators(document, "forward")
     assert f"aten::_scaled_dot_product_{kernel}_attention_backward" in operators(document, "backward")
+
+
+class SeveralAttentions(nn.Module):
+    """Causal, masked and grouped masked attention: PyTorch's choices on a GPU are flash, efficient and written out."""
+
+    def __init__(self, calls: tuple[str, ...] = ("causal", "masked", "grouped")) -> None:
+        super().__init__()
+        self.layer = nn.Linear(64, 64)
+        self.calls = calls
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        heads = self.layer(rows).view(2, 32, 4, 16).transpose(1, 2)
+        mask = torch.zeros(32, 32, dtype=heads.dtype)
+        attend = functional.scaled_dot_product_attention
+        results = {
+            "causal": lambda: attend(heads, heads, heads, is_causal=True),
+            "masked": lambda: attend(heads, heads, heads, attn_mask=mask),
+            "grouped": lambda: attend(heads, heads[:, :2], heads[:, :2], attn_mask=mask, enable_gqa=True),
+        }
+        return sum((results[call]() for call in self.calls), start=torch.zeros(())).float().mean()
+
+
+def test_auto_takes_the_first_kernel_that_takes_the_call() -> None:
+    document = record_module(SeveralAttentions, torch.zeros(2, 32, 64, dtype=torch.bfloat16), options=HALF, attention="auto")
+    names = operators(document, "forward")
+    assert "aten::_scaled_dot_product_flash_attention" in names
+    assert "aten::_scaled_dot_product_efficient_attention" in names
+    assert "aten::_safe_softmax" in names
+    assert document["options"]["attention"] == "auto"
+
+
+@pytest.mark.parametrize(("call", "kernel"), [("causal", "flash"), ("masked", "efficient"), ("grouped", "math")])
+def test_one_kernel_of_auto_is_named(call: str, kernel: str) -> None:
+    rows = torch.zeros(2, 32, 64, dtype=torch.bfloat16)
+    document = record_module(lambda: SeveralAttentions((call,)), rows, options=HALF, attention="auto")
+    assert document["options"]["attention"] == kernel
+
+
+def test_refused_kernel_names_the_one_that_auto_takes() -> None:
+    rows = torch.zeros(2, 32, 64, dtype=torch.bfloat16)
+    with pytest.raises(RecorderError, match="takes no attention mask: expected --attention auto, which takes the efficient"):
+        record_module(lambda: SeveralAttentions(("masked",)), rows, options=HALF, attention="flash")
+
+
+LOGGER = logging.getLogger(__name__)
+
+
+def test_messages_of_a_module_are_left_out() -> None:
+
+    class Talking(Blocks):
+        def forward(self, rows: torch.Tensor) -> torch.Tensor:
+            LOGGER.warning("%d rows", rows.shape[0])
+            return super().forward(rows)
+
+    assert operators(record_module(Talking, ROWS), "forward") == operators(record_module(Blocks, ROWS), "forward")
 
 
 def test_math_attention_is_written_out() -> None:

@@ -19,7 +19,8 @@ REFUSED: list[tuple[Callable[[], nn.Module], tuple[int, ...], str]] = [
         modules.Item,
         ROWS,
         "graph break: Python code depends on the contents of a tensor; expected tensor operators (torch.where) in place "
-        "of .item(), if and while on tensors (at refused_modules.py:{hidden.sum().item()} in forward)",
+        "of .item(), if and while on tensors, and module.eval() where a module drops layers with probability 0 "
+        "(at refused_modules.py:{hidden.sum().item()} in forward)",
     ),
     (
         modules.Sleep,

@@ -87,7 +87,7 @@ def capture(step: TrainingStep, inputs: Sequence[Tensor], partitioner_name: str)
 def _settings() -> Iterator[None]:
     """Pins the settings that shape the graph, and silences what users cannot act on."""
     with (
-        torch._dynamo.config.patch(**_DYNAMO_SETTINGS),
+        torch._dynamo.config.patch(**_DYNAMO_SETTINGS, ignore_logging_functions=_logging_methods()),
         torch._functorch.config.patch(**_AOT_SETTINGS),
         warnings.catch_warnings(),
     ):
@@ -99,6 +99,11 @@ def _settings() -> Iterator[None]:
             yield
         finally:
             logging.disable(logged)
+
+
+def _logging_methods() -> set[Any]:
+    """What a module says while it runs is no part of its graph. Libraries add methods to the class (warning_once)."""
+    return {method for name, method in vars(logging.Logger).items() if callable(method) and not name.startswith("_")}
 
 
 def _split(joint: Any, partitioner_name: str, input_names: Sequence[str]) -> Captured:

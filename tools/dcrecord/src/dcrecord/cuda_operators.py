@@ -5,7 +5,7 @@ recording runs, they are replaced at the dispatch key AutogradCPU by what PyTorc
 tensors, so that the graph, its autograd formulas included, is the CUDA one:
 
   rms_norm                       stays aten::_fused_rms_norm (the CPU decomposes it into 10 ops)
-  scaled_dot_product_attention   calls the chosen attention kernel (the CPU has one of its own)
+  scaled_dot_product_attention   calls an attention kernel of CUDA's (the CPU has one of its own)
   softmax, log_softmax           float16 to float32 happens inside the kernel
   native_layer_norm              keeps its statistics in float32
 
@@ -52,11 +52,12 @@ def registered(kernels: dict[str, Callable[..., Any]], dispatch_key: str) -> Ite
 
 
 @contextmanager
-def cuda_operators(attention: str) -> Iterator[None]:
-    """Inside, operators on CPU tensors trace as they would on CUDA tensors, with one attention kernel."""
+def cuda_operators(attention: str) -> Iterator[Attention]:
+    """Inside, operators on CPU tensors trace as they would on CUDA tensors, attention with the kernel asked for."""
+    dispatched = Attention(attention)
     composites = {
         "rms_norm": _rms_norm,
-        "scaled_dot_product_attention": _Attention(attention),
+        "scaled_dot_product_attention": dispatched,
         "softmax.int": _softmax,
         "log_softmax.int": _log_softmax,
     }
@@ -65,7 +66,7 @@ def cuda_operators(attention: str) -> Iterator[None]:
     # It is never run: only fake tensors pass here, and those take their shapes from the meta kernel.
     kernels = {"_fused_rms_norm": _no_cpu_kernel}
     with registered(composites, "AutogradCPU"), registered(kernels, "CPU"), _float32_layer_norm_statistics():
-        yield
+        yield dispatched
 
 
 class _Unavailable:
@@ -126,17 +127,15 @@ def _float32_layer_norm_statistics() -> Iterator[None]:
         rules[operator] = before
 
 
-class _Attention:
-    """scaled_dot_product_attention as PyTorch carries it out on CUDA once its backend is chosen."""
+class Attention:
+    """scaled_dot_product_attention as PyTorch carries it out on CUDA once its backend is chosen.
+
+    used   the kernels of the calls so far
+    """
 
     def __init__(self, kernel: str) -> None:
         self.kernel = kernel
-        self.run = {
-            "flash": _flash_attention,
-            "efficient": _efficient_attention,
-            "cudnn": _cudnn_attention,
-            "math": _math_attention,
-        }[kernel]
+        self.used: set[str] = set()
 
     def __call__(
         self,
@@ -150,28 +149,56 @@ class _Attention:
         scale: float | None = None,
         enable_gqa: bool = False,
     ) -> Tensor:
-        self._check(query, key, attn_mask, enable_gqa)
-        return self.run(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+        kernel = self._choose(query, key, attn_mask, enable_gqa)
+        self.used.add(kernel)
+        run = {
+            "flash": _flash_attention,
+            "efficient": _efficient_attention,
+            "cudnn": _cudnn_attention,
+            "math": _math_attention,
+        }[kernel]
+        return run(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
 
-    def _check(self, query: Tensor, key: Tensor, attn_mask: Tensor | None, enable_gqa: bool) -> None:
+    def _choose(self, query: Tensor, key: Tensor, mask: Tensor | None, gqa: bool) -> str:
         """Refuses what makes PyTorch say "no available kernel" on a GPU when only this kernel is allowed."""
-        problem = None
-        if self.kernel in HALF_PRECISION_KERNELS and query.dtype not in (torch.bfloat16, torch.float16):
-            problem = f"takes bfloat16 or float16, not {str(query.dtype).removeprefix('torch.')}"
-        elif self.kernel != "math" and query.dim() != 4:
-            problem = f"takes 4 dimensions [batch, heads, sequence, head], not {query.dim()}"
-        elif self.kernel == "flash" and attn_mask is not None:
-            problem = "takes no attention mask"
-        elif self.kernel == "efficient" and enable_gqa and query.shape[1] != key.shape[1]:
-            problem = "takes as many key heads as query heads"
-        elif self.kernel == "efficient" and attn_mask is not None and attn_mask.stride(-1) != 1:
-            problem = "takes no mask whose last dimension is not contiguous"
-        elif self.kernel == "flash" and query.shape[-1] > 256:
-            problem = f"takes heads of at most 256 elements, not {query.shape[-1]}"
-        elif self.kernel == "cudnn" and query.shape[-1] % 8 != 0:
-            problem = f"takes heads of a multiple of 8 elements, not {query.shape[-1]}"
+        if self.kernel == "auto":
+            return _chosen_by_pytorch(query, key, mask, gqa)
+        problem = _problem(self.kernel, query, key, mask, gqa)
         if problem is not None:
-            raise RecorderError(f"the {self.kernel} attention kernel {problem}: expected another --attention or --dtype")
+            another = _chosen_by_pytorch(query, key, mask, gqa)
+            raise RecorderError(
+                f"the {self.kernel} attention kernel {problem}: expected --attention auto, "
+                f"which takes the {another} kernel here"
+            )
+        return self.kernel
+
+
+def _chosen_by_pytorch(query: Tensor, key: Tensor, mask: Tensor | None, gqa: bool) -> str:
+    """PyTorch's order of preference on a GPU (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp)."""
+    return next(kernel for kernel in ("flash", "efficient", "math") if not _problem(kernel, query, key, mask, gqa))
+
+
+def _problem(kernel: str, query: Tensor, key: Tensor, mask: Tensor | None, gqa: bool) -> str | None:
+    """Why the kernel does not take the call, or None."""
+    half = query.dtype in (torch.bfloat16, torch.float16)
+    head = query.shape[-1]
+    if kernel in HALF_PRECISION_KERNELS and not half:
+        return f"takes bfloat16 or float16, not {str(query.dtype).removeprefix('torch.')}"
+    if kernel != "math" and query.dim() != 4:
+        return f"takes 4 dimensions [batch, heads, sequence, head], not {query.dim()}"
+    if kernel == "flash" and mask is not None:
+        return "takes no attention mask"
+    if kernel == "flash" and head > 256:
+        return f"takes heads of at most 256 elements, not {head}"
+    if kernel == "efficient" and gqa and query.shape[1] != key.shape[1]:
+        return "takes as many key heads as query heads"
+    if kernel == "efficient" and mask is not None and mask.stride(-1) != 1:
+        return "takes no mask whose last dimension is not contiguous"
+    if kernel == "efficient" and head % (8 if half else 4) != 0:
+        return f"takes heads of a multiple of {8 if half else 4} elements, not {head}"
+    if kernel == "cudnn" and head % 8 != 0:
+        return f"takes heads of a multiple of 8 elements, not {head}"
+    return None
 
 
 def _needs_logsumexp(query: Tensor, key: Tensor, value: Tensor) -> bool:

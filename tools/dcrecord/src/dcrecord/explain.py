@@ -27,10 +27,10 @@ _KNOWN = (
     (
         r"[Dd]ata.dependent|_local_scalar_dense|Tensor\.item|generic_jump|DataDependentOutputException",
         "graph break: Python code depends on the contents of a tensor; expected tensor operators (torch.where) in place "
-        "of .item(), if and while on tensors",
+        "of .item(), if and while on tensors, and module.eval() where a module drops layers with probability 0",
     ),
     (
-        r"Dynamo failed to run FX node with fake tensors: .*: got (.*)",
+        r"Dynamo failed to run FX node with fake tensors: [\s\S]*?: got (.*)",
         "the module fails on inputs of these shapes: {0}; expected a module that runs",
     ),
     (

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 DTYPES = ("float32", "bfloat16", "float16")
 HALF_PRECISION = ("bfloat16", "float16")
-ATTENTION_KERNELS = ("flash", "efficient", "cudnn", "math")
+# `auto` is the first of flash, efficient and math that takes a call, as PyTorch chooses on a GPU.
+ATTENTION_KERNELS = ("auto", "flash", "efficient", "cudnn", "math")
 PARTITIONERS = ("mincut", "default")
 # Kernels that compute in half precision only.
 HALF_PRECISION_KERNELS = ("flash", "cudnn")

@@ -6,6 +6,7 @@ import fnmatch
 import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -16,11 +17,11 @@ from dcrecord.building import buffer_contents, fake_parameter, parameter_names, 
 from dcrecord.capture import Captured, capture
 from dcrecord.checkpointing import checkpoint_blocks, checkpoint_matching
 from dcrecord.cuda_autocast import cuda_autocast_rules
-from dcrecord.cuda_operators import cuda_operators
+from dcrecord.cuda_operators import Attention, cuda_operators
 from dcrecord.errors import RecorderError, did_you_mean
 from dcrecord.explain import explain
 from dcrecord.module_paths import ModulePaths
-from dcrecord.options import Options, Reporter, torch_dtype
+from dcrecord.options import HALF_PRECISION, Options, Reporter, torch_dtype
 from dcrecord.refuse import check_runs_in_cpp
 from dcrecord.replay import replay
 from dcrecord.serialise import Contents, document_of
@@ -38,8 +39,9 @@ def record(workload: Workload, options: Options, report: Reporter) -> dict[str, 
     contents = contents_of(workload)
     step = training_step(workload, options, device_type="cpu")
     report(f"tracing {_size_of(workload.body)}")
-    with fake_tensors(workload) as inputs, traced_as_on_cuda(workload.body, options):
+    with fake_tensors(workload) as inputs, traced_as_on_cuda(workload.body, options) as attention:
         captured = _capture_or_explain(step, inputs, options)
+    options = replace(options, attention=_kernel_of(attention, options))
     report(f"finding shapes and storages of {_node_count(captured):,} nodes")
     return describe(captured, contents, workload, options)
 
@@ -117,14 +119,22 @@ def fake_tensors(workload: Workload) -> Iterator[tuple[Tensor, ...]]:
 
 
 @contextmanager
-def traced_as_on_cuda(body: nn.Module, options: Options) -> Iterator[None]:
-    """Everything that makes a trace on CPU tensors equal one on CUDA tensors."""
+def traced_as_on_cuda(body: nn.Module, options: Options) -> Iterator[Attention]:
+    """Everything that makes a trace on CPU tensors equal one on CUDA tensors; gives what attention became."""
     with ExitStack() as stack:
         stack.enter_context(plain_attention(body, options.attention))
-        stack.enter_context(cuda_operators(options.attention))
+        attention = stack.enter_context(cuda_operators(options.attention))
         if options.autocast is not None:
             stack.enter_context(cuda_autocast_rules())
-        yield
+        yield attention
+
+
+def _kernel_of(attention: Attention, options: Options) -> str:
+    """The kernel of all calls where `auto` took one, or would have taken without any call; `auto` where it took several."""
+    if attention.kernel != "auto" or len(attention.used) > 1:
+        return attention.kernel
+    computed_in = options.autocast or options.dtype
+    return next(iter(attention.used), "flash" if computed_in in HALF_PRECISION else "efficient")
 
 
 def _capture_or_explain(step: TrainingStep, inputs: tuple[Tensor, ...], options: Options) -> Captured:
