@@ -16,4 +16,7 @@ struct HostSample {
 
 HostSample BenchmarkHost();
 
+/// HostSample::launch alone: 1,500 launches.
+Duration BenchmarkLaunch();
+
 }  // namespace dcsim::exec
