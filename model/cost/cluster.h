@@ -10,6 +10,7 @@
 
 #include "model/base/units.h"
 #include "model/cost/contention.h"
+#include "model/cost/kernel_rates.h"
 #include "model/ir/document.h"
 #include "model/ir/dtype.h"
 #include "model/ir/schedule.h"
@@ -33,42 +34,6 @@ struct DeviceGaps {
                                    // own rank; else 0
   std::optional<Duration> queued;  // before a collective that follows a task of its stream at
                                    // once; else `kernel`
-};
-
-/// How the library's kernels go through memory (AccessOf).
-enum class MemoryAccess : std::uint8_t {
-  kPlain,            // dense tensors of one layout and dtype
-  kConverting,       // operands of another dtype than the result
-  kRowReduction,     // along the last dimension
-  kColumnReduction,  // along others
-  kNarrowReduction,  // along others, to a few hundred elements
-  kNormalization,    // softmax, layer norm
-  kSoftmaxBackward,
-  kLayerNormBackward,
-  kConcatenation,  // of runs of less than 512 bytes
-  kByElement,      // an operand is broadcast, has holes or another layout: in no whole vectors
-};
-/// Names of those that have a share of the bandwidth: all but kByElement.
-std::span<const std::string_view> MemoryAccessNames();
-inline constexpr std::size_t kMemoryAccesses = 9;
-
-/// What fused attention takes besides its FLOPs: thread blocks of 128 queries (in the backward,
-/// keys) share the multiprocessors, each goes over the other side in blocks of 128.
-struct AttentionRates {
-  Duration block;     // of a thread block, however much it goes over
-  Duration diagonal;  // more of one where attention is causal
-  double tail = 0;    // of the longest block: time in which other multiprocessors have run out
-};
-
-/// What a roofline of two rates leaves out, as far as it is known of a GPU.
-struct KernelRates {
-  std::array<double, kMemoryAccesses> access{};  // share of the bandwidth
-  double elements_per_second = 0;                // that kByElement writes, of whatever dtype
-  Duration product_start;        // of a product, besides its FLOPs and the writing of its result
-  double unaligned_product = 1;  // share of the peak where rows begin at odd multiples of 2 bytes
-  double half_aligned_product = 1;  // … at multiples of 4 or 8, but not of 16
-  AttentionRates attention;
-  AttentionRates attention_backward;
 };
 
 /// What a power limit does to a GPU's clock and its kernels. Energies of kernels go with

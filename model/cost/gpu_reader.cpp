@@ -4,6 +4,8 @@
 #include <cmath>
 #include <functional>
 
+#include "model/cost/kernel_rates_reader.h"
+
 namespace dcsim {
 
 void CheckPositive(ObjectReader& object, std::string_view key, double value) {
@@ -34,6 +36,11 @@ void ReadShare(ObjectReader& object, std::string_view key, double& target) {
   if (object.Required(key, ReadNumber, target) && !(target > 0 && target <= 1)) {
     object.faults().Add(object.At(key), "expected a share above 0 and up to 1");
   }
+}
+
+void ReadPositive(ObjectReader& fields, std::string_view key, double& target) {
+  fields.Required(key, ReadNumber, target);
+  CheckPositive(fields, key, target);
 }
 
 namespace {
@@ -88,40 +95,6 @@ void ReadOptionalTime(ObjectReader& object, std::string_view key, std::optional<
   if (object.Optional(key, ReadDuration, time)) {
     target = time;
   }
-}
-
-void ReadPositive(ObjectReader& fields, std::string_view key, double& target) {
-  fields.Required(key, ReadNumber, target);
-  CheckPositive(fields, key, target);
-}
-
-void ReadAttention(ObjectReader& object, std::string_view key, AttentionRates& rates) {
-  const Json* value = object.Require(key);
-  if (value == nullptr) {
-    return;
-  }
-  const Path path = object.At(key);
-  ObjectReader fields(*value, path, object.faults());
-  fields.Required("block", ReadDuration, rates.block);
-  fields.Required("diagonal", ReadDuration, rates.diagonal);
-  if (fields.Required("tail", ReadNumber, rates.tail) && !(rates.tail >= 0 && rates.tail <= 1)) {
-    object.faults().Add(fields.At("tail"), "expected a share, 0 to 1");
-  }
-  fields.RejectUnknown();
-}
-
-void ReadKernels(ObjectReader& fields, GpuSpec& gpu) {
-  KernelRates kernels;
-  for (std::size_t i = 0; i < kMemoryAccesses; ++i) {
-    ReadShare(fields, MemoryAccessNames()[i], kernels.access[i]);
-  }
-  ReadPositive(fields, "elements_per_second", kernels.elements_per_second);
-  fields.Required("product_start", ReadDuration, kernels.product_start);
-  ReadShare(fields, "unaligned_product", kernels.unaligned_product);
-  ReadShare(fields, "half_aligned_product", kernels.half_aligned_product);
-  ReadAttention(fields, "attention", kernels.attention);
-  ReadAttention(fields, "attention_backward", kernels.attention_backward);
-  gpu.kernels = kernels;
 }
 
 void ReadGaps(ObjectReader& fields, DeviceGaps& gaps) {
@@ -267,7 +240,8 @@ GpuSpec ReadGpu(const Json& value, const Path& path, Faults& faults) {
   ReadShare(object, "bandwidth_efficiency", gpu.bandwidth_efficiency);
   object.Required("shortest_kernel", ReadDuration, gpu.shortest_kernel);
   ReadWorkspaces(object, gpu);
-  ReadSourced(object, "kernels", [&](ObjectReader& fields) { ReadKernels(fields, gpu); });
+  ReadSourced(object, "kernels",
+              [&](ObjectReader& fields) { gpu.kernels = ReadKernelRates(fields); });
   ReadSourced(object, "gaps", [&](ObjectReader& fields) { ReadGaps(fields, gpu.gaps); });
   ReadSourced(object, "contention",
               [&](ObjectReader& fields) { ReadContention(fields, gpu.contention); });
@@ -276,19 +250,6 @@ GpuSpec ReadGpu(const Json& value, const Path& path, Faults& faults) {
   object.Required("source", ReadString, gpu.source);
   object.RejectUnknown();
   return gpu;
-}
-
-std::span<const std::string_view> MemoryAccessNames() {
-  static constexpr std::array<std::string_view, kMemoryAccesses> kNames = {"plain",
-                                                                           "converting",
-                                                                           "row_reduction",
-                                                                           "column_reduction",
-                                                                           "narrow_reduction",
-                                                                           "normalization",
-                                                                           "softmax_backward",
-                                                                           "layer_norm_backward",
-                                                                           "concatenation"};
-  return kNames;
 }
 
 double GpuSpec::MatmulFlops(DType dtype) const {

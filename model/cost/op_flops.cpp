@@ -18,31 +18,57 @@ bool IsAttention(std::string_view target) {
          target.starts_with("aten::_flash_attention_");
 }
 
+bool IsGrouped(std::string_view target) {
+  return target == "aten::_grouped_mm";
+}
+
 bool IsMatmul(std::string_view target) {
   constexpr std::array<std::string_view, 4> kTargets = {"aten::mm", "aten::addmm", "aten::bmm",
                                                         "aten::baddbmm"};
-  return std::find(kTargets.begin(), kTargets.end(), target) != kTargets.end();
+  return IsGrouped(target) || std::find(kTargets.begin(), kTargets.end(), target) != kTargets.end();
 }
 
 bool IsConvolution(std::string_view target) {
   return target == "aten::convolution" || target == "aten::convolution_backward";
 }
 
-/// Products [.., m, k] x [.., k, n]; the two factors are the last two tensors.
-std::int64_t MatmulFlops(const Graph& graph, const Op& op) {
-  if (op.inputs.size() < 2) {
+/// Where each group of a grouped product ends stands behind its factors.
+bool HasOffsets(const Graph& graph, OpId id) {
+  return IsGrouped(graph.target(id)) && graph.op(id).inputs.size() > 2;
+}
+
+/// Groups are a dimension of one factor, or of the result when their offsets cut the depth.
+ProductShape GroupedProduct(const Value& left, const Value& right, std::int64_t groups) {
+  const auto extent = [](const Value& value, std::size_t from_back) {
+    return value.shape[value.shape.size() - from_back];
+  };
+  ProductShape shape{std::max<std::int64_t>(groups, 1), extent(left, 2), extent(right, 1),
+                     extent(left, 1)};
+  const auto share = [&](std::int64_t whole) {
+    return (whole + shape.products - 1) / shape.products;
+  };
+  if (left.shape.size() == 2 && right.shape.size() == 2) {
+    shape.depth = share(shape.depth);
+  } else if (left.shape.size() == 2) {
+    shape.rows = share(shape.rows);
+  } else if (right.shape.size() == 2) {
+    shape.columns = share(shape.columns);
+  }
+  return shape;
+}
+
+/// A grouped product's is that of all groups: rows that divide unevenly are not rounded up.
+std::int64_t MatmulFlops(const Graph& graph, OpId id) {
+  const auto factors = FindFactors(graph, id);
+  if (!factors) {
     return 0;
   }
-  const auto& left = graph.value(op.inputs[op.inputs.size() - 2]).shape;
-  const auto& right = graph.value(op.inputs.back()).shape;
-  if (left.size() < 2 || right.empty()) {
-    return 0;
+  const Value& left = graph.value(factors->left);
+  const Value& right = graph.value(factors->right);
+  if (left.shape.size() > right.shape.size()) {
+    return 2 * right.numel() * left.shape[left.shape.size() - 2];
   }
-  std::int64_t flops = 2 * right.back();
-  for (const std::int64_t extent : left) {
-    flops *= extent;
-  }
-  return flops;
+  return 2 * left.numel() * right.shape.back();
 }
 
 /// Whether an argument of that name is true.
@@ -88,6 +114,38 @@ std::int64_t ConvolutionFlops(const Graph& graph, OpId id) {
 
 }  // namespace
 
+std::optional<ProductFactors> FindFactors(const Graph& graph, OpId id) {
+  const Op& op = graph.op(id);
+  if (!IsMatmul(graph.target(id)) || op.inputs.size() < 2) {
+    return std::nullopt;
+  }
+  const std::size_t behind = HasOffsets(graph, id) ? 1 : 0;
+  const std::size_t right = op.inputs.size() - 1 - behind;
+  const ProductFactors factors{op.inputs[right - 1], op.inputs[right]};
+  if (graph.value(factors.left).shape.size() < 2 || graph.value(factors.right).shape.empty()) {
+    return std::nullopt;
+  }
+  return factors;
+}
+
+std::optional<ProductShape> FindProduct(const Graph& graph, OpId id) {
+  const auto factors = FindFactors(graph, id);
+  if (!factors) {
+    return std::nullopt;
+  }
+  const Value& left = graph.value(factors->left);
+  const Value& right = graph.value(factors->right);
+  if (HasOffsets(graph, id)) {
+    return GroupedProduct(left, right, graph.value(graph.op(id).inputs.back()).numel());
+  }
+  const std::size_t rank = left.shape.size();
+  ProductShape shape{1, left.shape[rank - 2], right.shape.back(), left.shape[rank - 1]};
+  for (std::size_t i = 0; i + 2 < rank; ++i) {
+    shape.products *= left.shape[i];
+  }
+  return shape;
+}
+
 std::optional<AttentionShape> FindAttention(const Graph& graph, OpId id) {
   const Op& op = graph.op(id);
   const std::string_view target = graph.target(id);
@@ -125,8 +183,7 @@ OpClass ClassifyOp(const Graph& graph, OpId id) {
 std::int64_t CountFlops(const Graph& graph, OpId id) {
   switch (ClassifyOp(graph, id)) {
     case OpClass::kMatmul:
-      return IsConvolution(graph.target(id)) ? ConvolutionFlops(graph, id)
-                                             : MatmulFlops(graph, graph.op(id));
+      return IsConvolution(graph.target(id)) ? ConvolutionFlops(graph, id) : MatmulFlops(graph, id);
     case OpClass::kAttention:
     case OpClass::kAttentionBackward: {
       const auto shape = FindAttention(graph, id);

@@ -29,11 +29,32 @@ struct AttentionShape {
 /// Nothing for an op that is no fused attention, or whose tensors have other dimensions.
 std::optional<AttentionShape> FindAttention(const Graph& graph, OpId id);
 
+/// A matrix product: `products` alike ones [rows, depth] x [depth, columns]. Grouped ones
+/// (aten::_grouped_mm, experts) share the rows, columns or depth that their offsets cut: as many
+/// for each, since the graph does not know how tokens are routed.
+struct ProductShape {
+  std::int64_t products = 1;
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::int64_t depth = 0;
+};
+
+/// Nothing for an op that is no matrix product (convolutions are none).
+std::optional<ProductShape> FindProduct(const Graph& graph, OpId id);
+
+/// The two factors of a matrix product.
+struct ProductFactors {
+  ValueId left;
+  ValueId right;
+};
+std::optional<ProductFactors> FindFactors(const Graph& graph, OpId id);
+
 /// Floating-point operations of matrix products, convolutions and fused attention, two a
 /// multiply-add; 0 for everything else.
 ///
 ///   mm, addmm         2 * m * n * k
 ///   bmm, baddbmm      2 * b * m * n * k
+///   _grouped_mm       2 * m * n * k of all groups together
 ///   convolution       2 * elements of the result (of a transposed one, of the input) * elements of
 ///                     the kernel of one of their channels
 ///   its backward      that for each gradient of input and weight that it makes

@@ -9,6 +9,57 @@
 namespace dcsim {
 namespace {
 
+/// `kernels` of a GPU, complete.
+Json Kernels() {
+  const Json attention = {{"block", "1 us"}, {"diagonal", "1 us"}, {"tail", 0.5}};
+  Json backward = attention;
+  backward["conversion"] = 0.5;
+  backward["head_sums"] = 0.3;
+  return {{"plain", 0.9},
+          {"gelu", 0.6},
+          {"elements_per_second",
+           {{"alike", 3e11},
+            {"permuted", 2e11},
+            {"converted", 2e11},
+            {"transposed", 1e11},
+            {"concatenated", 2e11},
+            {"filled", 1e12}}},
+          {"reduction",
+           {{"share", 0.8},
+            {"start", "2 us"},
+            {"wave", "1 us"},
+            {"values", "300 ns"},
+            {"stage", "8 us"},
+            {"part", "50 ns"}}},
+          {"softmax", {{"middle_rows", 0.7}, {"long_rows", 0.4}, {"long_rows_backward", 0.6}}},
+          {"layer_norm", {{"share", 0.6}, {"rows_per_second", 9e8}}},
+          {"layer_norm_backward",
+           {{"share", 0.7}, {"rows_per_second", 3e9}, {"columns_per_second", 2e8}}},
+          {"lookups_per_second", 2e9},
+          {"embedding_backward",
+           {{"index", "35 ns"}, {"sort", "80 us"}, {"elements_per_second", 7e10}}},
+          {"product",
+           {{"start", "2 us"},
+            {"tile", 20},
+            {"unaligned", 0.1},
+            {"half_aligned", 0.3},
+            {"float32", 0.6}}},
+          {"attention", attention},
+          {"attention_backward", backward},
+          {"source", ""}};
+}
+
+TEST(ClusterReaderTest, KernelsAreRead) {
+  Json document = ClusterDocument();
+  document["gpu"]["kernels"] = Kernels();
+  const KernelRates kernels = *ReadCluster(document, PointerLocator("c")).gpu.kernels;
+  EXPECT_EQ(kernels.elements_per_second.permuted, 2e11);
+  EXPECT_EQ(kernels.reduction.part, Duration::FromNs(50));
+  EXPECT_EQ(kernels.layer_norm_columns_per_second, 2e8);
+  EXPECT_EQ(kernels.product.tile, 20);
+  EXPECT_EQ(kernels.attention_ends.head_sums, 0.3);
+}
+
 TEST(ClusterReaderTest, MachinesAreRead) {
   const Cluster cluster = TestCluster();
   EXPECT_EQ(cluster.name, "test");
@@ -337,24 +388,16 @@ INSTANTIATE_TEST_SUITE_P(
               "c: /gpu/bandwidth_efficiency: expected a share above 0 and up to 1"},
         Break{"KernelsLackAShare",
               [](Json& d) {
-                const Json rates = {{"block", "1 us"}, {"diagonal", "1 us"}, {"tail", 0.5}};
-                d["gpu"]["kernels"] = {{"plain", 0.9},
-                                       {"converting", 0.5},
-                                       {"row_reduction", 0.6},
-                                       {"column_reduction", 0.3},
-                                       {"narrow_reduction", 0.1},
-                                       {"normalization", 0.4},
-                                       {"softmax_backward", 0.6},
-                                       {"layer_norm_backward", 0.3},
-                                       {"elements_per_second", 1e11},
-                                       {"product_start", "2 us"},
-                                       {"unaligned_product", 0.1},
-                                       {"half_aligned_product", 0.2},
-                                       {"attention", rates},
-                                       {"attention_backward", rates},
-                                       {"source", ""}};
+                d["gpu"]["kernels"] = Kernels();
+                d["gpu"]["kernels"]["softmax"].erase("long_rows");
               },
-              "c: /gpu/kernels: key 'concatenation' is missing"},
+              "c: /gpu/kernels/softmax: key 'long_rows' is missing"},
+        Break{"KernelsOfAnotherName",
+              [](Json& d) {
+                d["gpu"]["kernels"] = Kernels();
+                d["gpu"]["kernels"]["reduction"]["waves"] = "1 us";
+              },
+              "c: /gpu/kernels/reduction/waves: unknown key 'waves', did you mean 'wave'?"},
         Break{"UnalignedFaster",
               [](Json& d) {
                 d["unaligned_collectives"] = {

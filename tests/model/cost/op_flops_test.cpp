@@ -43,6 +43,43 @@ TEST(CountFlopsTest, BatchedProductWithAddendCountsTheBatch) {
   EXPECT_EQ(CountFlops(graph, OpId(0)), 840);
 }
 
+/// Two experts: rows of tokens in groups that end where `ends` says.
+Graph Grouped(const std::string& left, const std::string& right, const std::string& made) {
+  return OneOp(
+      "input a bfloat16[" + left + "]\ninput b bfloat16[" + right + "]\ninput ends int32[2]",
+      "y: bfloat16[" + made + "] = aten::_grouped_mm(a, b, ends)");
+}
+
+// All 30 rows meet one expert's weight each: 2 * 30 * 7 * 5. So do gradients of rows; those of the
+// weights sum over the rows.
+TEST(CountFlopsTest, GroupedProductCountsAllGroupsTogether) {
+  for (const Graph& graph : {Grouped("30,5", "2,5,7", "30,7"), Grouped("5,30", "30,7", "2,5,7"),
+                             Grouped("2,7,5", "5,30", "7,30")}) {
+    EXPECT_EQ(CountFlops(graph, OpId(0)), 2'100);
+    EXPECT_EQ(ClassifyOp(graph, OpId(0)), OpClass::kMatmul);
+  }
+}
+
+// Routing is not known: each of two experts gets half of the rows, columns or depth.
+TEST(FindProductTest, GroupsShareWhatTheirOffsetsCut) {
+  const auto shape = [](const Graph& graph) { return *FindProduct(graph, OpId(0)); };
+  EXPECT_EQ(shape(Grouped("30,5", "2,5,7", "30,7")).rows, 15);
+  EXPECT_EQ(shape(Grouped("5,30", "30,7", "2,5,7")).depth, 15);
+  EXPECT_EQ(shape(Grouped("2,7,5", "5,30", "7,30")).columns, 15);
+  EXPECT_EQ(shape(Grouped("30,5", "2,5,7", "30,7")).products, 2);
+}
+
+// The weight is the second tensor; behind it the offsets.
+TEST(FindProductTest, FactorsOfAnAddendAndOfGroups) {
+  const Graph sum = OneOp("input c bfloat16[7]\ninput a bfloat16[3,5]\ninput b bfloat16[5,7]",
+                          "y: bfloat16[3,7] = aten::addmm(c, a, b)");
+  const auto factors = FindFactors(sum, OpId(0));
+  EXPECT_EQ(sum.value(factors->left).name, "a");
+  EXPECT_EQ(sum.value(factors->right).name, "b");
+  const Graph groups = Grouped("30,5", "2,5,7", "30,7");
+  EXPECT_EQ(groups.value(FindFactors(groups, OpId(0))->right).name, "b");
+}
+
 // 2 * 128 elements of the result * 3 channels of 2 x 2.
 TEST(CountFlopsTest, ConvolutionCountsTheKernelForEachElement) {
   const Graph graph = OneOp("input x bfloat16[2,3,8,8]\ninput w bfloat16[4,3,2,2]",

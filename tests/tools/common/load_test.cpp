@@ -169,6 +169,21 @@ struct EditedCluster {
   TemporaryFolder folder;
 };
 
+// Whoever writes a cluster file of their own names one of these.
+TEST(LoadTest, EveryGpuFileIsRead) {
+  int files = 0;
+  for (const auto& entry : fs::directory_iterator(DCSIM_SOURCE_DIR "/configs/gpus")) {
+    const TemporaryFolder folder;
+    std::string text = ReadFile(ClusterFile("h200-8.yaml"));
+    const std::string from = "../gpus/h200.yaml";
+    text.replace(text.find(from), from.size(), entry.path().string());
+    WriteFile(folder / "own.yaml", text);
+    EXPECT_NE(LoadCluster(folder / "own.yaml").gpu.kernels, std::nullopt) << entry.path();
+    ++files;
+  }
+  EXPECT_EQ(files, 4);
+}
+
 // The GPU stands in the sixth line of the cluster, behind "# Made by", format, name, nodes and
 // gpus_per_node.
 TEST(LoadTest, MissingGpuFileIsLocated) {

@@ -1,0 +1,89 @@
+#pragma once
+
+#include "model/base/units.h"
+
+namespace dcsim {
+
+/// What fused attention takes besides its FLOPs: thread blocks of 128 queries (in the backward,
+/// keys) share the multiprocessors, each goes over the other side in blocks of 128.
+struct AttentionRates {
+  Duration block;     // of a thread block, however much it goes over
+  Duration diagonal;  // more of one where attention is causal
+  double tail = 0;    // of the longest block: time in which other multiprocessors have run out
+};
+
+/// What stands behind an attention's backward, as shares of the bandwidth.
+struct AttentionEnds {
+  double conversion = 1;  // of the query's gradient from float32
+  double head_sums = 1;   // of key gradients over the query heads of one key head
+};
+
+/// Elements a second that kernels write which go element by element, of whatever dtype, by what
+/// keeps them from going in whole vectors.
+struct ElementRates {
+  double alike = 0;         // an operand is broadcast, has holes, another layout or a shorter dtype
+  double permuted = 0;      // several whole operands, of different layouts
+  double converted = 0;     // several operands, of different dtypes
+  double transposed = 0;    // neighbours in the result are no neighbours in an operand
+  double concatenated = 0;  // of parts that are not contiguous
+  double filled = 0;        // with one value, unless the bandwidth is less
+};
+
+/// Sums, means and their like (ReduceShape).
+struct ReductionRates {
+  double share = 1;  // of the bandwidth
+  Duration start;
+  Duration wave;    // of thread blocks that fill the GPU
+  Duration values;  // of the four values that a thread adds at a time, at least
+  Duration stage;   // where thread blocks share an output: writing parts, meeting, adding them
+  Duration part;    // of it, for each of an output's parts
+};
+
+/// Shares of the bandwidth that softmax and its logarithm reach; rows of 1,024 elements or fewer
+/// are dense memory work.
+struct SoftmaxRates {
+  double middle_rows = 1;  // of up to 2,048 elements
+  double long_rows = 1;
+  double long_rows_backward = 1;
+};
+
+/// Layer norms: one thread block a row.
+struct NormRates {
+  double share = 1;  // of the bandwidth
+  double rows_per_second = 0;
+};
+
+/// Gradients of an embedding's table, beside filling it with zeros.
+struct EmbeddingBackwardRates {
+  Duration index;                  // each, where they are few and added one after the other
+  Duration sort;                   // of many
+  double elements_per_second = 0;  // added up then
+};
+
+struct ProductRates {
+  Duration start;           // besides FLOPs and the writing of the result
+  double tile = 0;          // elements: an a x b tile is slower by tile / a + tile / b (ProductUse)
+  double unaligned = 1;     // share of the peak where rows begin at odd multiples of 2 bytes
+  double half_aligned = 1;  // … at multiples of 4 or 8, but not of 16
+  double float32 = 1;       // … of float32's
+};
+
+/// What a roofline of two rates leaves out, as far as it is known of a GPU. Source: docs/costs.md.
+struct KernelRates {
+  double plain = 1;  // share of the bandwidth: dense tensors of one layout, also written shorter
+  double gelu = 1;   // the same, computing so much for each element
+  ElementRates elements_per_second;
+  ReductionRates reduction;
+  SoftmaxRates softmax;
+  NormRates layer_norm;
+  NormRates layer_norm_backward;             // of the gradient of its input
+  double layer_norm_columns_per_second = 0;  // rows of the sums for weight and bias, a wave
+  double lookups_per_second = 0;             // rows of an embedding
+  EmbeddingBackwardRates embedding_backward;
+  ProductRates product;
+  AttentionRates attention;
+  AttentionRates attention_backward;
+  AttentionEnds attention_ends;
+};
+
+}  // namespace dcsim

@@ -1,0 +1,106 @@
+#include "model/cost/kernel_rates_reader.h"
+
+#include <functional>
+
+#include "model/cost/gpu_reader.h"
+
+namespace dcsim {
+namespace {
+
+/// A required object; `read` takes all its keys.
+void ReadPart(ObjectReader& object,
+              std::string_view key,
+              const std::function<void(ObjectReader&)>& read) {
+  const Json* value = object.Require(key);
+  if (value == nullptr) {
+    return;
+  }
+  const Path path = object.At(key);
+  ObjectReader fields(*value, path, object.faults());
+  read(fields);
+  fields.RejectUnknown();
+}
+
+void ReadElementRates(ObjectReader& fields, ElementRates& rates) {
+  ReadPositive(fields, "alike", rates.alike);
+  ReadPositive(fields, "permuted", rates.permuted);
+  ReadPositive(fields, "converted", rates.converted);
+  ReadPositive(fields, "transposed", rates.transposed);
+  ReadPositive(fields, "concatenated", rates.concatenated);
+  ReadPositive(fields, "filled", rates.filled);
+}
+
+void ReadReductionRates(ObjectReader& fields, ReductionRates& rates) {
+  ReadShare(fields, "share", rates.share);
+  fields.Required("start", ReadDuration, rates.start);
+  fields.Required("wave", ReadDuration, rates.wave);
+  fields.Required("values", ReadDuration, rates.values);
+  fields.Required("stage", ReadDuration, rates.stage);
+  fields.Required("part", ReadDuration, rates.part);
+}
+
+void ReadSoftmaxRates(ObjectReader& fields, SoftmaxRates& rates) {
+  ReadShare(fields, "middle_rows", rates.middle_rows);
+  ReadShare(fields, "long_rows", rates.long_rows);
+  ReadShare(fields, "long_rows_backward", rates.long_rows_backward);
+}
+
+void ReadNormRates(ObjectReader& fields, NormRates& rates) {
+  ReadShare(fields, "share", rates.share);
+  ReadPositive(fields, "rows_per_second", rates.rows_per_second);
+}
+
+void ReadEmbeddingBackward(ObjectReader& fields, EmbeddingBackwardRates& rates) {
+  fields.Required("index", ReadDuration, rates.index);
+  fields.Required("sort", ReadDuration, rates.sort);
+  ReadPositive(fields, "elements_per_second", rates.elements_per_second);
+}
+
+void ReadProductRates(ObjectReader& fields, ProductRates& rates) {
+  fields.Required("start", ReadDuration, rates.start);
+  if (fields.Required("tile", ReadNumber, rates.tile) && !(rates.tile >= 0)) {
+    fields.faults().Add(fields.At("tile"), "expected 0 or more");
+  }
+  ReadShare(fields, "unaligned", rates.unaligned);
+  ReadShare(fields, "half_aligned", rates.half_aligned);
+  ReadShare(fields, "float32", rates.float32);
+}
+
+void ReadAttention(ObjectReader& fields, AttentionRates& rates) {
+  fields.Required("block", ReadDuration, rates.block);
+  fields.Required("diagonal", ReadDuration, rates.diagonal);
+  if (fields.Required("tail", ReadNumber, rates.tail) && !(rates.tail >= 0 && rates.tail <= 1)) {
+    fields.faults().Add(fields.At("tail"), "expected a share, 0 to 1");
+  }
+}
+
+}  // namespace
+
+KernelRates ReadKernelRates(ObjectReader& fields) {
+  KernelRates rates;
+  ReadShare(fields, "plain", rates.plain);
+  ReadShare(fields, "gelu", rates.gelu);
+  const auto read = [&](std::string_view key, const auto& part, auto& target) {
+    ReadPart(fields, key, [&](ObjectReader& inner) { part(inner, target); });
+  };
+  read("elements_per_second", ReadElementRates, rates.elements_per_second);
+  read("reduction", ReadReductionRates, rates.reduction);
+  read("softmax", ReadSoftmaxRates, rates.softmax);
+  read("layer_norm", ReadNormRates, rates.layer_norm);
+  ReadPart(fields, "layer_norm_backward", [&](ObjectReader& inner) {
+    ReadNormRates(inner, rates.layer_norm_backward);
+    ReadPositive(inner, "columns_per_second", rates.layer_norm_columns_per_second);
+  });
+  ReadPositive(fields, "lookups_per_second", rates.lookups_per_second);
+  read("embedding_backward", ReadEmbeddingBackward, rates.embedding_backward);
+  read("product", ReadProductRates, rates.product);
+  read("attention", ReadAttention, rates.attention);
+  ReadPart(fields, "attention_backward", [&](ObjectReader& inner) {
+    ReadAttention(inner, rates.attention_backward);
+    ReadShare(inner, "conversion", rates.attention_ends.conversion);
+    ReadShare(inner, "head_sums", rates.attention_ends.head_sums);
+  });
+  return rates;
+}
+
+}  // namespace dcsim

@@ -1,0 +1,302 @@
+#include "model/cost/memory_time.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "model/cost/op_flops.h"
+#include "model/cost/reduce_shape.h"
+#include "model/cost/roofline.h"
+
+namespace dcsim {
+namespace {
+
+/// Dense in some order of its dimensions.
+bool IsDense(const Value& value) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> dimensions;  // stride, length
+  for (std::size_t i = 0; i < value.shape.size(); ++i) {
+    if (value.shape[i] > 1) {
+      dimensions.emplace_back(value.strides[i], value.shape[i]);
+    }
+  }
+  std::sort(dimensions.begin(), dimensions.end());
+  std::int64_t elements = 1;
+  for (const auto& [stride, length] : dimensions) {
+    if (stride != elements) {
+      return false;
+    }
+    elements *= length;
+  }
+  return true;
+}
+
+bool HasLayoutOf(const Value& value, const Value& other) {
+  for (std::size_t i = 0; i < value.shape.size() && i < other.shape.size(); ++i) {
+    if (value.shape[i] > 1 && value.strides[i] != other.strides[i]) {
+      return false;
+    }
+  }
+  return value.shape.size() == other.shape.size();
+}
+
+/// The dimension along which neighbours in memory lie.
+std::size_t NearestDimension(const Value& value) {
+  std::size_t nearest = 0;
+  for (std::size_t i = 0; i < value.shape.size(); ++i) {
+    const bool shorter = value.strides[i] < value.strides[nearest] || value.shape[nearest] == 1;
+    nearest = value.shape[i] > 1 && shorter ? i : nearest;
+  }
+  return nearest;
+}
+
+/// Whether neighbours in the result lie apart in an operand as large.
+bool IsTransposed(const Value& operand, const Value& result) {
+  if (operand.shape.size() != result.shape.size() || result.shape.empty()) {
+    return false;
+  }
+  const std::size_t nearest = NearestDimension(result);
+  return result.shape[nearest] > 1 && operand.strides[nearest] > 1;
+}
+
+bool IsIndex(const Value& value, const Value& result) {
+  const auto is_integer = [](DType dtype) {
+    return dtype == DType::kInt64 || dtype == DType::kInt32;
+  };
+  return is_integer(value.dtype) && !is_integer(result.dtype);
+}
+
+ElementAccess ElementwiseAccess(const Graph& graph, const Op& op, const Value& result) {
+  std::vector<const Value*> operands;
+  for (const ValueId input : op.inputs) {
+    const Value& value = graph.value(input);
+    if (value.numel() > 1 && !IsIndex(value, result)) {
+      operands.push_back(&value);
+    }
+  }
+  const auto any = [&](const auto& holds) {
+    return std::any_of(operands.begin(), operands.end(), holds);
+  };
+  const auto is_whole = [&](const Value* value) { return value->numel() == result.numel(); };
+  if (any([&](const Value* value) { return is_whole(value) && IsTransposed(*value, result); })) {
+    return ElementAccess::kTransposed;
+  }
+  const bool converts = any([&](const Value* value) { return value->dtype != result.dtype; });
+  if (converts && operands.size() > 1) {
+    return ElementAccess::kConverted;
+  }
+  const bool strays = any([&](const Value* value) {
+    return is_whole(value) && value->shape.size() == result.shape.size() &&
+           !HasLayoutOf(*value, result);
+  });
+  const auto whole = std::count_if(operands.begin(), operands.end(), is_whole);
+  if (strays && whole > 1) {
+    return ElementAccess::kPermuted;
+  }
+  const bool lengthens = any(
+      [&](const Value* value) { return ElementBytes(value->dtype) < ElementBytes(result.dtype); });
+  const bool dense = IsDense(result) && !any([&](const Value* value) {
+                       return !is_whole(value) || !IsDense(*value) || !HasLayoutOf(*value, result);
+                     });
+  return dense && !lengthens ? ElementAccess::kPlain : ElementAccess::kAlike;
+}
+
+double RateOf(ElementAccess access, const ElementRates& rates) {
+  switch (access) {
+    case ElementAccess::kPermuted:
+      return rates.permuted;
+    case ElementAccess::kConverted:
+      return rates.converted;
+    case ElementAccess::kTransposed:
+      return rates.transposed;
+    case ElementAccess::kPlain:
+    case ElementAccess::kAlike:
+      break;
+  }
+  return rates.alike;
+}
+
+/// One op, and what its parts take.
+class MemoryWork {
+ public:
+  MemoryWork(const Graph& graph, OpId id, const GpuSpec& gpu)
+      : graph_(graph),
+        id_(id),
+        op_(graph.op(id)),
+        target_(graph.target(id)),
+        gpu_(gpu),
+        rates_(*gpu.kernels) {}
+
+  double Seconds() const {
+    if (op_.inputs.empty() || op_.first_output().is_none()) {
+      return Transfer(CountBytes(graph_, id_), rates_.plain);
+    }
+    if (target_.find("softmax") != std::string_view::npos) {
+      return Softmax();
+    }
+    if (IsNorm()) {
+      return IsBackward() ? NormBackward() : Norm(rates_.layer_norm);
+    }
+    if (target_ == "aten::embedding") {
+      return std::max(Transfer(CountBytes(graph_, id_), rates_.plain),
+                      Numel(op_.inputs.back()) / rates_.lookups_per_second);
+    }
+    if (target_ == "aten::embedding_dense_backward") {
+      return EmbeddingBackward();
+    }
+    if (target_ == "aten::cat") {
+      return Concatenation();
+    }
+    if (target_ == "aten::nll_loss_backward") {
+      return Filling(Result());
+    }
+    if (target_ == "aten::slice_backward" || target_ == "aten::select_backward" ||
+        target_ == "aten::constant_pad_nd") {
+      return Filling(Result()) + Numel(op_.inputs.front()) / rates_.elements_per_second.alike;
+    }
+    if (const auto shape = FindReduceShape(graph_, id_, gpu_.multiprocessors)) {
+      return Reduction(*shape, CountBytes(graph_, id_));
+    }
+    const bool gelu = target_.starts_with("aten::gelu");
+    return Elementwise(AccessOf(graph_, id_), gelu ? rates_.gelu : rates_.plain);
+  }
+
+ private:
+  bool IsBackward() const { return target_.find("backward") != std::string_view::npos; }
+  bool IsNorm() const {
+    constexpr std::array<std::string_view, 4> kNames = {"layer_norm", "group_norm", "rms_norm",
+                                                        "batch_norm"};
+    return std::any_of(kNames.begin(), kNames.end(), [&](std::string_view name) {
+      return target_.find(name) != std::string_view::npos;
+    });
+  }
+  const Value& Result() const { return graph_.value(op_.first_output()); }
+  double Numel(ValueId value) const { return static_cast<double>(graph_.value(value).numel()); }
+
+  double Transfer(Bytes bytes, double share) const { return TransferSeconds(bytes, gpu_, share); }
+
+  double Filling(const Value& value) const {
+    return std::max(Transfer(value.bytes(), 1),
+                    static_cast<double>(value.numel()) / rates_.elements_per_second.filled);
+  }
+
+  double Elementwise(ElementAccess access, double share) const {
+    const double transfer = Transfer(CountBytes(graph_, id_), share);
+    const double elements = static_cast<double>(Result().numel());
+    return access == ElementAccess::kPlain
+               ? transfer
+               : std::max(transfer, elements / RateOf(access, rates_.elements_per_second));
+  }
+
+  double Reduction(const ReduceShape& shape, Bytes bytes) const {
+    constexpr std::int64_t kThreads = 2048;  // of a multiprocessor
+    constexpr std::int64_t kAtATime = 4;     // values of a thread
+    const ReductionRates& rates = rates_.reduction;
+    const double waves = static_cast<double>(shape.blocks * shape.threads) /
+                         static_cast<double>(gpu_.multiprocessors * kThreads);
+    const double rounds = static_cast<double>((shape.values_per_thread + kAtATime - 1) / kAtATime);
+    const double joining =
+        shape.parts == 1
+            ? 0
+            : rates.stage.seconds() + rates.part.seconds() * static_cast<double>(shape.parts);
+    return rates.start.seconds() + joining +
+           std::max(Transfer(bytes, rates.share) + waves * rates.wave.seconds(),
+                    rounds * rates.values.seconds());
+  }
+
+  /// One element of each row of what is read, as a mask has it: sums along rows of booleans.
+  double RowsOfBooleans() const {
+    const Value& read = graph_.value(op_.inputs.front());
+    return Transfer(Bytes(read.numel()), rates_.reduction.share) + rates_.reduction.start.seconds();
+  }
+
+  /// Rows of 1,024 elements or fewer lie in a warp's registers, of 2,048 with fewer warps.
+  double Softmax() const {
+    constexpr std::int64_t kShort = 1024;
+    constexpr std::int64_t kMiddle = 2048;
+    const SoftmaxRates& rates = rates_.softmax;
+    const Bytes bytes = CountBytes(graph_, id_);
+    const std::int64_t row = Result().shape.empty() ? 1 : Result().shape.back();
+    const bool logarithm = target_.find("log_softmax") != std::string_view::npos;
+    const double long_rows = IsBackward() ? rates.long_rows_backward : rates.long_rows;
+    const double share = row <= kShort    ? rates_.plain
+                         : row <= kMiddle ? (IsBackward() ? rates_.plain : rates.middle_rows)
+                                          : long_rows;
+    const double seconds = Transfer(bytes, share);
+    if (IsBackward() && !logarithm) {
+      return seconds + Transfer(bytes, rates_.plain);  // gradient times result, in a kernel before
+    }
+    if (target_.find("safe_softmax") == std::string_view::npos) {
+      return seconds;
+    }
+    // Which elements are masked, which rows have no others, and zeros in those.
+    const double elements = static_cast<double>(Result().numel());
+    const Bytes masked(Result().numel() * (ElementBytes(Result().dtype) + 1));
+    return seconds + Transfer(masked, rates_.plain) + RowsOfBooleans() +
+           elements / rates_.elements_per_second.alike;
+  }
+
+  /// Rows that are normalized, each by a mean and deviation of its own.
+  std::int64_t Rows() const {
+    const std::vector<ValueId>& values = IsBackward() ? op_.inputs : op_.outputs;
+    const std::size_t at = IsBackward() ? 2 : 1;
+    const bool told = values.size() > at && !values[at].is_none();
+    const std::int64_t rows = told ? graph_.value(values[at]).numel() : 1;
+    return std::max<std::int64_t>(rows, 1);
+  }
+
+  double Norm(const NormRates& rates) const {
+    return Transfer(CountBytes(graph_, id_), rates.share) +
+           static_cast<double>(Rows()) / rates.rows_per_second;
+  }
+
+  /// Sums for weight and bias: a thread block goes down 32 columns.
+  double NormBackward() const {
+    constexpr std::int64_t kColumns = 32;
+    const std::int64_t row = graph_.value(op_.inputs.front()).numel() / Rows();
+    const std::int64_t blocks = (row + kColumns - 1) / kColumns;
+    const std::int64_t waves = (blocks + gpu_.multiprocessors - 1) / gpu_.multiprocessors;
+    const bool sums = op_.outputs.size() > 1 && !op_.outputs[1].is_none();
+    return Norm(rates_.layer_norm_backward) +
+           (sums ? static_cast<double>(Rows() * waves) / rates_.layer_norm_columns_per_second : 0);
+  }
+
+  double EmbeddingBackward() const {
+    constexpr double kFew = 3072;  // indices that are added one after the other
+    const EmbeddingBackwardRates& rates = rates_.embedding_backward;
+    const double indices = Numel(op_.inputs.back());
+    const double adding = indices <= kFew ? indices * rates.index.seconds()
+                                          : rates.sort.seconds() + Numel(op_.inputs.front()) /
+                                                                       rates.elements_per_second;
+    return Filling(Result()) + adding;
+  }
+
+  double Concatenation() const {
+    const bool contiguous = std::all_of(op_.inputs.begin(), op_.inputs.end(), [&](ValueId input) {
+      return graph_.value(input).is_contiguous();
+    });
+    const double transfer = Transfer(CountBytes(graph_, id_), rates_.plain);
+    return contiguous ? transfer
+                      : std::max(transfer, static_cast<double>(Result().numel()) /
+                                               rates_.elements_per_second.concatenated);
+  }
+
+  const Graph& graph_;
+  OpId id_;
+  const Op& op_;
+  std::string_view target_;
+  const GpuSpec& gpu_;
+  const KernelRates& rates_;
+};
+
+}  // namespace
+
+ElementAccess AccessOf(const Graph& graph, OpId id) {
+  const Op& op = graph.op(id);
+  return ElementwiseAccess(graph, op, graph.value(op.first_output()));
+}
+
+double MemorySeconds(const Graph& graph, OpId id, const GpuSpec& gpu) {
+  return MemoryWork(graph, id, gpu).Seconds();
+}
+
+}  // namespace dcsim

@@ -1,0 +1,70 @@
+#include "tests/model/cost/gpu_with_kernels.h"
+
+#include "model/cost/roofline.h"
+#include "model/ir/graph_text.h"
+#include "tests/model/cost/cluster_document.h"
+
+namespace dcsim {
+
+GpuSpec GpuWithKernels() {
+  GpuSpec gpu = TestCluster().gpu;
+  KernelRates kernels;
+  kernels.plain = 0.5;
+  kernels.gelu = 0.2;
+  kernels.elements_per_second = {.alike = 1e11,
+                                 .permuted = 5e10,
+                                 .converted = 4e10,
+                                 .transposed = 2e10,
+                                 .concatenated = 2.5e10,
+                                 .filled = 1e12};
+  kernels.reduction = {.share = 0.2,
+                       .start = Duration::FromUs(1),
+                       .wave = Duration::FromUs(2),
+                       .values = Duration::FromUs(3),
+                       .stage = Duration::FromUs(4),
+                       .part = Duration::FromUs(5)};
+  kernels.softmax = {.middle_rows = 0.25, .long_rows = 0.2, .long_rows_backward = 0.1};
+  kernels.layer_norm = {.share = 0.2, .rows_per_second = 1e9};
+  kernels.layer_norm_backward = {.share = 0.1, .rows_per_second = 5e8};
+  kernels.layer_norm_columns_per_second = 1e8;
+  kernels.lookups_per_second = 1e9;
+  kernels.embedding_backward = {
+      .index = Duration::FromNs(10), .sort = Duration::FromUs(50), .elements_per_second = 1e10};
+  kernels.product = {.start = Duration::FromUs(3),
+                     .tile = 0,
+                     .unaligned = 0.1,
+                     .half_aligned = 0.2,
+                     .float32 = 0.2};
+  kernels.attention = {Duration::FromUs(1), Duration::FromUs(2), 0.5};
+  kernels.attention_backward = {Duration::FromUs(2), Duration::FromUs(3), 0};
+  kernels.attention_ends = {.conversion = 0.2, .head_sums = 0.2};
+  gpu.kernels = kernels;
+  gpu.matmul.push_back({DType::kFloat32, 1e14});
+  return gpu;
+}
+
+Graph OneOp(const std::string& tensors, const std::string& op, const std::string& before) {
+  return ParseGraphText("graph g 1 tokens\n" + tensors + "\nforward\n" + before + op +
+                        "\nl: float32[] = my::loss(y)\nloss l\n");
+}
+
+OpId MakerOf(const Graph& graph) {
+  std::size_t op = 0;
+  while (graph.value(graph.ops[op].outputs.front()).name != "y") {
+    ++op;
+  }
+  return OpId(op);
+}
+
+Graph WithStrides(Graph graph, const std::string& name, const std::vector<std::int64_t>& strides) {
+  for (Value& value : graph.values) {
+    value.strides = value.name == name ? strides : value.strides;
+  }
+  return graph;
+}
+
+std::int64_t TimeOf(const Graph& graph) {
+  return RooflineTime(graph, MakerOf(graph), GpuWithKernels()).ns();
+}
+
+}  // namespace dcsim

@@ -1,0 +1,194 @@
+// Ops without products that nobody has profiled: how they go through memory, and how long that
+// takes on the GPU of gpu_with_kernels.h.
+
+#include "model/cost/memory_time.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/model/cost/gpu_with_kernels.h"
+#include "tests/support/row_name.h"
+
+namespace dcsim {
+namespace {
+
+struct AccessRow {
+  std::string name;
+  std::string tensors;
+  std::string op;
+  ElementAccess expected;
+};
+
+std::vector<AccessRow> Rows() {
+  const std::string pair = "input a float32[8,6]\ninput b float32[8,6]";
+  return {
+      {"DenseTensorsOfOneKind", pair, "y: float32[8,6] = aten::add(a, b)", ElementAccess::kPlain},
+      {"AScalarBeside", pair + "\ninput s float64[1]", "y: float32[8,6] = aten::mul(a, s)",
+       ElementAccess::kPlain},
+      {"AnIndexBeside", pair + "\ninput t int64[8]", "y: float32[8,6] = aten::pick(a, t)",
+       ElementAccess::kPlain},
+      {"WrittenShorter", pair, "y: bfloat16[8,6] = aten::_to_copy(a)", ElementAccess::kPlain},
+      {"WrittenLonger", "input a bfloat16[8,6]", "y: float32[8,6] = aten::_to_copy(a)",
+       ElementAccess::kAlike},
+      {"TwoDTypes", "input a float32[8,6]\ninput b bfloat16[8,6]",
+       "y: float32[8,6] = aten::mul(a, b)", ElementAccess::kConverted},
+      {"ARowForAll", pair + "\ninput w float32[6]", "y: float32[8,6] = aten::mul(a, w)",
+       ElementAccess::kAlike},
+  };
+}
+
+class AccessTest : public testing::TestWithParam<AccessRow> {};
+
+TEST_P(AccessTest, IsThatOfItsTensors) {
+  const Graph graph = OneOp(GetParam().tensors, GetParam().op);
+  EXPECT_EQ(AccessOf(graph, MakerOf(graph)), GetParam().expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, AccessTest, testing::ValuesIn(Rows()), RowName());
+
+// A slice of wider rows has holes; of a transposed tensor neighbours in the result lie apart; with
+// all tensors transposed alike the kernel walks through them as they lie.
+TEST(AccessTest, LayoutsDecide) {
+  const Graph graph = OneOp("input a float32[8,6]", "y: float32[8,6] = aten::neg(a)");
+  const OpId op = MakerOf(graph);
+  EXPECT_EQ(AccessOf(WithStrides(graph, "a", {12, 1}), op), ElementAccess::kAlike);
+  const Graph transposed = WithStrides(graph, "a", {1, 8});
+  EXPECT_EQ(AccessOf(transposed, op), ElementAccess::kTransposed);
+  EXPECT_EQ(AccessOf(WithStrides(transposed, "y", {1, 8}), op), ElementAccess::kPlain);
+}
+
+// Heads before words in one, words before heads in the other; alone that is only another layout.
+TEST(AccessTest, TwoLayoutsArePermuted) {
+  const std::string heads = "float32[1,4,8,16]";
+  const Graph two =
+      OneOp("input a " + heads + "\ninput b " + heads, "y: " + heads + " = aten::add(a, b)");
+  const Graph one = OneOp("input a " + heads, "y: " + heads + " = aten::clone(a)");
+  EXPECT_EQ(AccessOf(WithStrides(two, "b", {512, 16, 64, 1}), MakerOf(two)),
+            ElementAccess::kPermuted);
+  EXPECT_EQ(AccessOf(WithStrides(one, "a", {512, 16, 64, 1}), MakerOf(one)), ElementAccess::kAlike);
+}
+
+// 12 MB at half of 2 TB/s; GELU at a fifth (8 MB).
+TEST(MemorySecondsTest, DenseTensorsTakeTheTimeOfTheirBytes) {
+  const std::string pair = "input a float32[1000000]\ninput b float32[1000000]";
+  EXPECT_EQ(TimeOf(OneOp(pair, "y: float32[1000000] = aten::add(a, b)")), 12'000);
+  EXPECT_EQ(TimeOf(OneOp(pair, "y: float32[1000000] = aten::gelu(a)")), 20'000);
+}
+
+// A million elements take 10 us in either dtype (8 and 4 MB at half of 2 TB/s would take 8 and 4);
+// 12 us where the bytes need them.
+TEST(MemorySecondsTest, BroadcastsAreBoundByElements) {
+  const auto time = [](const std::string& dtype, const std::string& more) {
+    return TimeOf(OneOp("input a " + dtype + "[1000,1000]\ninput w " + dtype + "[1000]",
+                        "y: " + dtype + "[1000,1000] = aten::mul(a, w" + more + ")"));
+  };
+  EXPECT_EQ(time("float32", ""), 10'000);
+  EXPECT_EQ(time("bfloat16", ""), 10'000);
+  EXPECT_EQ(time("float32", ", a"), 12'004);
+}
+
+// A million elements at 40, 20 and 25 a ns.
+TEST(MemorySecondsTest, EachAccessHasItsRate) {
+  EXPECT_EQ(TimeOf(OneOp("input a float32[1000,1000]\ninput b bfloat16[1000,1000]",
+                         "y: float32[1000,1000] = aten::mul(a, b)")),
+            25'000);
+  const Graph clone = OneOp("input a float32[1000,1000]", "y: float32[1000,1000] = aten::clone(a)");
+  EXPECT_EQ(TimeOf(WithStrides(clone, "a", {1, 1000})), 50'000);
+}
+
+// 4 MB in and out at half of 2 TB/s; at 25 elements a ns where a part has another layout.
+TEST(MemorySecondsTest, PartsThatAreNotContiguousAreConcatenatedByElements) {
+  const Graph graph = OneOp("input a float32[500,500]\ninput b float32[500,1500]",
+                            "y: float32[500,2000] = aten::cat(a, b)");
+  EXPECT_EQ(TimeOf(graph), 8'000);
+  EXPECT_EQ(TimeOf(WithStrides(graph, "a", {1000, 1})), 40'000);
+}
+
+// A million elements are filled in 2 us (4 MB at all of 2 TB/s), half of them copied in 5.
+TEST(MemorySecondsTest, BackwardOfASliceFillsAndCopies) {
+  EXPECT_EQ(
+      TimeOf(OneOp("input a float32[1000,500]", "y: float32[1000,1000] = aten::slice_backward(a)")),
+      7'000);
+}
+
+// Bytes at 1, 0.5 and 0.4 TB/s: of rows of 1,000 elements in registers, 2,000 with fewer warps,
+// 4,000 read again.
+TEST(MemorySecondsTest, SoftmaxGoesByTheLengthOfItsRows) {
+  const auto time = [](const std::string& shape, const std::string& op) {
+    return TimeOf(OneOp("input a float32[" + shape + "]\ninput b float32[" + shape + "]",
+                        "y: float32[" + shape + "] = aten::" + op));
+  };
+  EXPECT_EQ(time("4000,1000", "_softmax(a)"), 32'000);
+  EXPECT_EQ(time("2000,2000", "_log_softmax(a)"), 64'000);
+  EXPECT_EQ(time("1000,4000", "_softmax(a)"), 80'000);
+  EXPECT_EQ(time("1000,4000", "_log_softmax_backward_data(a, b)"), 240'000);
+  // Gradient times result comes before, 48 MB at 1 TB/s.
+  EXPECT_EQ(time("4000,1000", "_softmax_backward_data(a, b)"), 96'000);
+  EXPECT_EQ(time("1000,4000", "_softmax_backward_data(a, b)"), 288'000);
+}
+
+// Besides 32 MB of softmax: 20 MB of masks at 1 TB/s, 4 MB of them read at 0.4 behind 1 us, and
+// four million elements at 100 a ns.
+TEST(MemorySecondsTest, SafeSoftmaxLooksForRowsWithoutAnElement) {
+  EXPECT_EQ(
+      TimeOf(OneOp("input a float32[4000,1000]", "y: float32[4000,1000] = aten::_safe_softmax(a)")),
+      32'000 + 20'000 + 11'000 + 40'000);
+}
+
+// 1,000 rows: 8.008 MB at 0.4 TB/s and 1 us.
+TEST(MemorySecondsTest, LayerNormTakesAThreadBlockARow) {
+  EXPECT_EQ(TimeOf(OneOp("input a float32[1000,1000]",
+                         "y: float32[1000,1000], m: float32[1000,1], d: float32[1000,1] = "
+                         "aten::native_layer_norm(a)")),
+            20'020 + 1'000);
+}
+
+// 12.016 MB at 0.2 TB/s and 2 us for rows; 32 blocks of 32 columns go down the rows in 10 us.
+TEST(MemorySecondsTest, BackwardOfALayerNormSumsColumns) {
+  const std::string tensors =
+      "input g float32[1000,1000]\ninput a float32[1000,1000]\ninput m float32[1000,1]\n"
+      "input d float32[1000,1]";
+  const std::string made = "y: float32[1000,1000]";
+  const std::string op = " = aten::native_layer_norm_backward(g, a, m, d)";
+  EXPECT_EQ(TimeOf(OneOp(tensors, made + op)), 60'040 + 2'000);
+  EXPECT_EQ(TimeOf(OneOp(tensors, made + ", w: float32[1000]" + op)), 60'060 + 2'000 + 10'000);
+}
+
+// 5,000 rows of 8 bytes are 5 us at one a ns (0.12 MB would take 0.12).
+TEST(MemorySecondsTest, ShortRowsOfAnEmbeddingAreBoundByTheirNumber) {
+  EXPECT_EQ(TimeOf(OneOp("input w float32[100,2]\ninput t int64[5000]",
+                         "y: float32[5000,2] = aten::embedding(w, t)")),
+            5'000);
+}
+
+// Filling 4 MB in 2 us; 3,000 indices of 10 ns, or 50 us and 400,000 elements at 10 a ns.
+TEST(MemorySecondsTest, BackwardOfAnEmbeddingSortsManyIndices) {
+  const auto time = [](const std::string& indices) {
+    return TimeOf(OneOp("input g float32[" + indices + ",100]\ninput t int64[" + indices + "]",
+                        "y: float32[10000,100] = aten::embedding_dense_backward(g, t)"));
+  };
+  EXPECT_EQ(time("3000"), 2'000 + 30'000);
+  EXPECT_EQ(time("4000"), 2'000 + 50'000 + 40'000);
+}
+
+// A thread block of 512 a row: 1 us, 40.961 MB at 0.4 TB/s, and 256 * 512 threads of 100 * 2,048 in
+// waves of 2 us.
+TEST(MemorySecondsTest, SumAlongRowsIsBytesAndWaves) {
+  EXPECT_EQ(TimeOf(OneOp("input a float32[256,40000]", "y: float32[256,1] = aten::sum(a)")),
+            1'000 + 102'403 + 1'280);
+}
+
+// Two blocks of 128 threads make 128 columns each; their rows are cut in 800 parts, so that 1,600
+// blocks fill 100 multiprocessors in one wave of 2 us. 26.215 MB at 0.4 TB/s.
+TEST(MemorySecondsTest, SumOfAFewColumnsJoinsParts) {
+  const Graph graph = OneOp("input a bfloat16[51200,256]", "y: bfloat16[1,256] = aten::sum(a)");
+  EXPECT_EQ(TimeOf(graph), 1'000 + 65'538 + 2'000 + 4'000 + 800 * 5'000);
+}
+
+// A thread adds 32 values four at a time, 3 us each.
+TEST(MemorySecondsTest, SumOfFewRowsIsBoundByItsThreads) {
+  EXPECT_EQ(TimeOf(OneOp("input a bfloat16[128,1000]", "y: bfloat16[1,1000] = aten::sum(a)")),
+            1'000 + 8 * 3'000);
+}
+
+}  // namespace
+}  // namespace dcsim
