@@ -81,30 +81,18 @@ int LaunchQueue(const std::function<void()>& launch) {
   return queued <= kMost ? queued : 0;
 }
 
-at::Tensor SmallTensor() {
-  return at::empty({64, 64}, at::TensorOptions().dtype(at::kFloat).device(at::kCUDA)).zero_();
-}
-
-std::function<void()> Launch(const at::Tensor& small) {
-  return Boxed("aten::add", "Tensor", {small, small, 1});
-}
-
 }  // namespace
-
-Duration BenchmarkLaunch() {
-  const c10::InferenceMode inference;
-  return MedianCall(Launch(SmallTensor()));
-}
 
 HostSample BenchmarkHost() {
   const c10::InferenceMode inference;
-  const at::Tensor small = SmallTensor();
+  const at::Tensor small =
+      at::empty({64, 64}, at::TensorOptions().dtype(at::kFloat).device(at::kCUDA)).zero_();
   const auto stream = c10::cuda::getCurrentCUDAStream();
   const auto side = c10::cuda::getStreamFromPool(/*isHighPriority=*/true);
   at::cuda::CUDAEvent event(cudaEventDisableTiming);
   HostSample sample;
   sample.view = MedianCall(Boxed("aten::t", "", {small}));
-  sample.launch = MedianCall(Launch(small));
+  sample.launch = MedianCall(Boxed("aten::add", "Tensor", {small, small, 1}));
   const Duration pair = MedianCall([&] {
     event.record(stream);
     event.block(side);
@@ -112,7 +100,7 @@ HostSample BenchmarkHost() {
   sample.event = Duration::FromNs(pair.ns() / 2);
   sample.synchronize = MedianCall([&] { stream.synchronize(); });
   sample.segment = SegmentTime();
-  sample.launch_queue = LaunchQueue(Launch(small));
+  sample.launch_queue = LaunchQueue(Boxed("aten::add", "Tensor", {small, small, 1}));
   return sample;
 }
 

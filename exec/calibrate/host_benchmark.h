@@ -16,7 +16,4 @@ struct HostSample {
 
 HostSample BenchmarkHost();
 
-/// HostSample::launch alone: 1,500 launches.
-Duration BenchmarkLaunch();
-
 }  // namespace dcsim::exec

@@ -9,7 +9,6 @@
 #include <ATen/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDAFunctions.h>
 
-#include "exec/calibrate/host_benchmark.h"
 #include "exec/device/power_meter.h"
 #include "exec/interpreter/graph_runner.h"
 #include "exec/profiler/footprint_recorder.h"
@@ -284,7 +283,6 @@ Profile ProfileWorkload(const Graph& graph, const ProfileSettings& settings) {
   profile.kernel_gap = KernelGap(times, step_ns, host_calls);
   profile.step_time = Duration::FromNs(step_ns);
   profile.sm_clock_mhz = times.sm_clock_mhz;
-  profile.host_launch = BenchmarkLaunch();
   return profile;
 }
 

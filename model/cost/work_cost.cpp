@@ -27,17 +27,6 @@ struct CostInputs {
   Duration input_copies;  // in front of it: the micro-step's inputs, from pinned host memory
 };
 
-/// An op's host time on the cluster's hosts: they take longer than the one that was profiled by as
-/// much as for a launch, where both are known.
-Duration HostTime(const CostInputs& inputs, const OpProfile& measured) {
-  const std::int64_t profiled = inputs.profile->host_launch.ns();
-  const std::int64_t here = inputs.cluster.host.launch.ns();
-  if (profiled == 0 || here == 0) {
-    return measured.host_time;
-  }
-  return Duration::FromNs(measured.host_time.ns() * here / profiled);
-}
-
 Duration RoundUpNs(double seconds) {
   return Duration::FromNs(static_cast<std::int64_t>(std::ceil(seconds * 1e9)));
 }
@@ -85,7 +74,7 @@ WorkCost OpCost(const CostInputs& inputs, OpId id) {
                                    : gaps.kernel.value_or(inputs.profile->kernel_gap);
     cost.gaps = gap * kernels;
     cost.device = measured->device_time + cost.gaps;
-    cost.host = HostTime(inputs, *measured);
+    cost.host = measured->host_time;
     cost.source = Source::kMeasured;
   } else {
     const DeviceGaps& gaps = inputs.cluster.gpu.gaps;

@@ -49,7 +49,6 @@ struct Profile {
   Duration step_time;       // forward and backward alone, undisturbed, one GPU, mean
   Duration kernel_gap;      // that a kernel costs beyond its own time
   double sm_clock_mhz = 0;  // of the GPU meanwhile, mean; 0 where it was not read
-  Duration host_launch;  // of a small op on the machine's host (HostCosts::launch); 0: not measured
   std::vector<Kernel> kernels;
   std::vector<OpProfile> ops;  // in op order, at most one an op
 

@@ -201,9 +201,6 @@ Profile ParseProfile(std::string_view text, const Graph& graph, const std::strin
       (profile.sm_clock_mhz < 1 || profile.sm_clock_mhz > kMostMhz)) {
     faults.Add(object.At("sm_clock_mhz"), "expected MHz from 1 to 100000");
   }
-  if (object.Find("host_launch_ns") != nullptr) {
-    ReadNs(object, "host_launch_ns", profile.host_launch);
-  }
   if (const Json* kernels = object.RequireArray("kernels")) {
     const Path path = object.At("kernels");
     for (std::size_t i = 0; i < kernels->size(); ++i) {
@@ -226,9 +223,6 @@ std::string PrintProfile(const Profile& profile) {
                {"kernel_gap_ns", profile.kernel_gap.ns()}};
   if (profile.sm_clock_mhz > 0) {
     json["sm_clock_mhz"] = std::lround(profile.sm_clock_mhz);
-  }
-  if (profile.host_launch.ns() > 0) {
-    json["host_launch_ns"] = profile.host_launch.ns();
   }
   json["kernels"] = Json::array();
   for (const Kernel& kernel : profile.kernels) {

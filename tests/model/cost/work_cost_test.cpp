@@ -131,17 +131,6 @@ TEST(WorkCostTest, OpWithAProfileIsMeasured) {
   EXPECT_EQ(cost.source, Source::kMeasured);
 }
 
-// A launch takes 5 us on the cluster's hosts, and took 4 on the profiled one: 6,666 * 5 / 4.
-TEST(WorkCostTest, HostTimesAreThoseOfTheClustersHosts) {
-  Profile profile;
-  profile.host_launch = Duration::FromUs(4);
-  OpProfile entry;
-  entry.op = OpId(1);
-  entry.host_time = Duration::FromNs(6'666);
-  profile.ops.push_back(entry);
-  EXPECT_EQ(CostOf(OpWork(1), &profile).host.ns(), 8'332);
-}
-
 // 33,333 ns, and 700 ns between each of three kernels and the next.
 TEST(WorkCostTest, KernelsOfAMeasuredOpHaveAGapEach) {
   Profile profile;

@@ -56,14 +56,6 @@ TEST(ProfileTest, TimesAreNanoseconds) {
   EXPECT_EQ(profile.ops[0].host_time, Duration::FromNs(4900));
 }
 
-TEST(ProfileTest, LaunchOfTheHostIsOptional) {
-  EXPECT_EQ(Read(ValidProfile()).host_launch, Duration());
-  Json document = ValidProfile();
-  document["host_launch_ns"] = 6100;
-  EXPECT_EQ(Read(document).host_launch, Duration::FromNs(6100));
-  EXPECT_EQ(Json::parse(PrintProfile(Read(document)))["host_launch_ns"], 6100);
-}
-
 TEST(ProfileTest, KernelsAreRead) {
   const Kernel kernel = Read(ValidProfile()).kernels.at(0);
   EXPECT_EQ(kernel.name, "k0");
