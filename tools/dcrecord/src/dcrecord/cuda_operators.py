@@ -8,6 +8,7 @@ tensors, so that the graph, its autograd formulas included, is the CUDA one:
   scaled_dot_product_attention   calls an attention kernel of CUDA's (the CPU has one of its own)
   softmax, log_softmax           float16 to float32 happens inside the kernel
   native_layer_norm              keeps its statistics in float32
+  convolution                    gives cuDNN's layout
 
 Sources: aten/src/ATen/native/{layer_norm,SoftMax,transformers/attention}.cpp,
 torch/_refs/__init__.py. tests/recorder/record_on_gpu.py compares the result with real CUDA traces.
@@ -65,7 +66,7 @@ def cuda_operators(attention: str) -> Iterator[Attention]:
     # A kernel for the backend makes autograd use the operator's derivative instead of its decomposition.
     # It is never run: only fake tensors pass here, and those take their shapes from the meta kernel.
     kernels = {"_fused_rms_norm": _no_cpu_kernel}
-    with registered(composites, "AutogradCPU"), registered(kernels, "CPU"), _float32_layer_norm_statistics():
+    with registered(composites, "AutogradCPU"), registered(kernels, "CPU"), _float32_layer_norm_statistics(), cudnn_layouts():
         yield dispatched
 
 
@@ -125,6 +126,42 @@ def _float32_layer_norm_statistics() -> Iterator[None]:
         yield
     finally:
         rules[operator] = before
+
+
+@contextmanager
+def cudnn_layouts() -> Iterator[None]:
+    """Convolutions give the layout that cuDNN gives: channels last where input or weight has it.
+
+    Without a GPU PyTorch finds no cuDNN for half precision and takes another backend's layout, also for fake CUDA tensors.
+    Source: cudnn_conv_suggest_memory_format in aten/src/ATen/native/ConvUtils.h.
+    """
+    rules = fake_impls.op_implementations_dict
+    operators = (aten.convolution.default, aten.convolution_backward.default)
+    before = {operator: rules[operator] for operator in operators}
+
+    def as_on_cuda(fake_mode: Any, func: Any, *args: Any, **kwargs: Any) -> Any:
+        results = before[func](fake_mode, func, *args, **kwargs)
+        first = 0 if func is aten.convolution.default else 1  # behind the result's gradient
+        layout = _convolution_layout(args[first], args[first + 1])
+        if func is aten.convolution.default:
+            return results.to(memory_format=layout)
+        gradients = [None if result is None else result.to(memory_format=layout) for result in results[:2]]
+        return (*gradients, results[2])
+
+    for operator in operators:
+        rules[operator] = as_on_cuda
+    try:
+        yield
+    finally:
+        rules.update(before)
+
+
+def _convolution_layout(input: Tensor, weight: Tensor) -> torch.memory_format:
+    last = {4: torch.channels_last, 5: torch.channels_last_3d}.get(weight.dim())
+    if last is None or torch.float64 in (input.dtype, weight.dtype):
+        return torch.contiguous_format
+    found = any(torch._prims_common.suggest_memory_format(tensor) is last for tensor in (input, weight))
+    return last if found else torch.contiguous_format
 
 
 class Attention:

@@ -19,6 +19,7 @@ from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 
 from dcrecord.capture import Captured, output_node
+from dcrecord.cuda_operators import cudnn_layouts
 from dcrecord.errors import RecorderError
 
 DEVICE = torch.device("cuda", 0)
@@ -57,7 +58,7 @@ def replay(captured: Captured) -> tuple[Replayed, Replayed]:
     mode = FakeTensorMode()
     mode.cache_enabled = False
     shared: dict[str, Any] = {}
-    with mode, torch.no_grad():
+    with mode, torch.no_grad(), cudnn_layouts():
         forward = _run(captured.forward, shared, mode)
         saved = forward.outputs()[len(captured.output_names) :]
         names = [node.name for node in captured.backward.graph.nodes if node.op == "placeholder"]
