@@ -36,12 +36,16 @@ double BackwardEnds(const AttentionShape& of, std::int64_t element, const GpuSpe
 }  // namespace
 
 double AttentionSeconds(const Graph& graph, OpId id, const AttentionShape& of, const GpuSpec& gpu) {
+  const DType dtype = graph.value(graph.op(id).inputs.front()).dtype;
+  if (graph.target(id).find("efficient") != std::string_view::npos && ElementBytes(dtype) == 2) {
+    const EfficientAttentionRates& rates = gpu.kernels->efficient_attention;
+    return SecondsAtPeak(graph, id, gpu) / (of.backward ? rates.backward : rates.forward);
+  }
   const AttentionRates& rates =
       of.backward ? gpu.kernels->attention_backward : gpu.kernels->attention;
   const std::int64_t own = BlocksOf(of.backward ? of.keys : of.queries);
   const std::int64_t others = BlocksOf(of.backward ? of.queries : of.keys);
   const auto heads = static_cast<double>(of.batch * of.heads);
-  const DType dtype = graph.value(graph.op(id).inputs.front()).dtype;
   const double efficiency =
       of.backward ? gpu.attention_backward_efficiency : gpu.attention_efficiency;
   const double processor = SecondsAtPeak(graph, id, gpu) /

@@ -12,7 +12,8 @@ namespace dcsim {
 ///     + tail * time of the longest block
 ///
 /// over blocks of 128 queries (of keys in the backward, which has kernels before and behind that)
-/// and their pairs with blocks of the other side. Source: docs/costs.md.
+/// and their pairs with blocks of the other side. The memory-efficient kernels, which take masks,
+/// reach a share of the peak in half precision. Source: docs/costs.md.
 double AttentionSeconds(const Graph& graph, OpId id, const AttentionShape& of, const GpuSpec& gpu);
 
 }  // namespace dcsim

@@ -60,12 +60,36 @@ struct EmbeddingBackwardRates {
   double elements_per_second = 0;  // added up then
 };
 
+/// Attention of the memory-efficient kernels in half precision: shares of the peak.
+struct EfficientAttentionRates {
+  double forward = 1;
+  double backward = 1;
+};
+
+/// Reading and writing rows by index.
+struct IndexingRates {
+  Duration sort;                   // of some ten thousand keys, however few
+  Duration put;                    // of index_put: looking for indices outside, and sorting
+  double elements_per_second = 0;  // written by it
+};
+
+/// Convolutions in half precision, and what stands before and behind them.
+struct ConvolutionRates {
+  double forward = 1;             // share of the peak
+  double backward = 1;            // the same
+  double few_channels = 1;        // of the peak, with fewer than eight channels in
+  double depthwise = 0;           // multiply-adds a second, each channel alone
+  double depthwise_backward = 0;  // the same, of both gradients
+  double layout = 0;              // elements a second that change between layouts
+};
+
 struct ProductRates {
   Duration start;           // besides FLOPs and the writing of the result
   double tile = 0;          // elements: an a x b tile is slower by tile / a + tile / b (ProductUse)
   double unaligned = 1;     // share of the peak where rows begin at odd multiples of 2 bytes
   double half_aligned = 1;  // … at multiples of 4 or 8, but not of 16
   double float32 = 1;       // … of float32's
+  double grouped = 1;       // of the peak: experts, each with rows of its own
 };
 
 /// What a roofline of two rates leaves out, as far as it is known of a GPU. Source: docs/costs.md.
@@ -84,6 +108,9 @@ struct KernelRates {
   AttentionRates attention;
   AttentionRates attention_backward;
   AttentionEnds attention_ends;
+  EfficientAttentionRates efficient_attention;
+  IndexingRates indexing;
+  ConvolutionRates convolution;
 };
 
 }  // namespace dcsim

@@ -64,6 +64,27 @@ void ReadProductRates(ObjectReader& fields, ProductRates& rates) {
   ReadShare(fields, "unaligned", rates.unaligned);
   ReadShare(fields, "half_aligned", rates.half_aligned);
   ReadShare(fields, "float32", rates.float32);
+  ReadShare(fields, "grouped", rates.grouped);
+}
+
+void ReadEfficientAttention(ObjectReader& fields, EfficientAttentionRates& rates) {
+  ReadShare(fields, "forward", rates.forward);
+  ReadShare(fields, "backward", rates.backward);
+}
+
+void ReadIndexing(ObjectReader& fields, IndexingRates& rates) {
+  fields.Required("sort", ReadDuration, rates.sort);
+  fields.Required("put", ReadDuration, rates.put);
+  ReadPositive(fields, "elements_per_second", rates.elements_per_second);
+}
+
+void ReadConvolution(ObjectReader& fields, ConvolutionRates& rates) {
+  ReadShare(fields, "forward", rates.forward);
+  ReadShare(fields, "backward", rates.backward);
+  ReadShare(fields, "few_channels", rates.few_channels);
+  ReadPositive(fields, "depthwise", rates.depthwise);
+  ReadPositive(fields, "depthwise_backward", rates.depthwise_backward);
+  ReadPositive(fields, "layout", rates.layout);
 }
 
 void ReadAttention(ObjectReader& fields, AttentionRates& rates) {
@@ -100,6 +121,9 @@ KernelRates ReadKernelRates(ObjectReader& fields) {
     ReadShare(inner, "conversion", rates.attention_ends.conversion);
     ReadShare(inner, "head_sums", rates.attention_ends.head_sums);
   });
+  read("efficient_attention", ReadEfficientAttention, rates.efficient_attention);
+  read("indexing", ReadIndexing, rates.indexing);
+  read("convolution", ReadConvolution, rates.convolution);
   return rates;
 }
 

@@ -80,7 +80,9 @@ ElementAccess ElementwiseAccess(const Graph& graph, const Op& op, const Value& r
   if (any([&](const Value* value) { return is_whole(value) && IsTransposed(*value, result); })) {
     return ElementAccess::kTransposed;
   }
-  const bool converts = any([&](const Value* value) { return value->dtype != result.dtype; });
+  const bool converts = any([&](const Value* value) {
+    return value->dtype != result.dtype && value->dtype != DType::kBool;
+  });
   if (converts && operands.size() > 1) {
     return ElementAccess::kConverted;
   }
@@ -143,11 +145,22 @@ class MemoryWork {
     if (target_ == "aten::embedding_dense_backward") {
       return EmbeddingBackward();
     }
-    if (target_ == "aten::cat") {
+    if (target_ == "aten::cat" || target_ == "aten::stack") {
       return Concatenation();
     }
-    if (target_ == "aten::nll_loss_backward") {
+    if (target_ == "aten::nll_loss_backward" || target_.starts_with("aten::new_")) {
       return Filling(Result());
+    }
+    if (target_ == "aten::index.Tensor") {
+      return std::max(Transfer(Result().bytes() * 2, rates_.plain),
+                      Numel(op_.inputs.back()) / rates_.lookups_per_second);
+    }
+    if (target_ == "aten::index_put") {
+      return Copying() + rates_.indexing.put.seconds() +
+             Numel(op_.inputs.back()) / rates_.indexing.elements_per_second;
+    }
+    if (target_ == "aten::sort" || target_ == "aten::argsort") {
+      return rates_.indexing.sort.seconds();
     }
     if (target_ == "aten::slice_backward" || target_ == "aten::select_backward" ||
         target_ == "aten::constant_pad_nd") {
@@ -157,7 +170,9 @@ class MemoryWork {
       return Reduction(*shape, CountBytes(graph_, id_));
     }
     const bool gelu = target_.starts_with("aten::gelu");
-    return Elementwise(AccessOf(graph_, id_), gelu ? rates_.gelu : rates_.plain);
+    const bool copies = target_.starts_with("aten::masked_fill");
+    return (copies ? Copying() : 0) +
+           Elementwise(AccessOf(graph_, id_), gelu ? rates_.gelu : rates_.plain);
   }
 
  private:
@@ -177,6 +192,11 @@ class MemoryWork {
   double Filling(const Value& value) const {
     return std::max(Transfer(value.bytes(), 1),
                     static_cast<double>(value.numel()) / rates_.elements_per_second.filled);
+  }
+
+  /// The first operand, which the op then writes into.
+  double Copying() const {
+    return Transfer(graph_.value(op_.inputs.front()).bytes() * 2, rates_.plain);
   }
 
   double Elementwise(ElementAccess access, double share) const {
@@ -249,15 +269,20 @@ class MemoryWork {
            static_cast<double>(Rows()) / rates.rows_per_second;
   }
 
-  /// Sums for weight and bias: a thread block goes down 32 columns.
+  /// Sums for weight and bias: a thread block goes down 32 columns; of more rows than 65,536 many
+  /// do, and what they take is the reading.
   double NormBackward() const {
     constexpr std::int64_t kColumns = 32;
+    constexpr std::int64_t kManyRows = 65'536;
     const std::int64_t row = graph_.value(op_.inputs.front()).numel() / Rows();
     const std::int64_t blocks = (row + kColumns - 1) / kColumns;
     const std::int64_t waves = (blocks + gpu_.multiprocessors - 1) / gpu_.multiprocessors;
     const bool sums = op_.outputs.size() > 1 && !op_.outputs[1].is_none();
-    return Norm(rates_.layer_norm_backward) +
-           (sums ? static_cast<double>(Rows() * waves) / rates_.layer_norm_columns_per_second : 0);
+    const double summing =
+        Rows() > kManyRows
+            ? Transfer(CountBytes(graph_, id_), rates_.layer_norm_backward.share)
+            : static_cast<double>(Rows() * waves) / rates_.layer_norm_columns_per_second;
+    return Norm(rates_.layer_norm_backward) + (sums ? summing : 0);
   }
 
   double EmbeddingBackward() const {

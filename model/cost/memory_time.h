@@ -26,7 +26,8 @@ ElementAccess AccessOf(const Graph& graph, OpId id);
 ///                         are several kernels
 ///   layer norm            bytes + rows; the backward's sums for weight and bias besides
 ///   embedding             bytes, or rows; its backward fills the table and adds rows
-///   cat                   bytes; by elements where a part is not contiguous
+///   cat, stack            bytes; by elements where a part is not contiguous
+///   index, index_put      rows; the latter copies its tensor first and looks at all indices
 ///   padding, slices'      filling the result, then copying the operand into it
 ///   backward
 ///

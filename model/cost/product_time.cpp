@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "model/cost/op_flops.h"
 #include "model/cost/roofline.h"
 
 namespace dcsim {
@@ -32,8 +31,7 @@ bool IsAlignedProduct(const Graph& graph, OpId id, std::int64_t bytes) {
                        IsAligned(graph.value(factors->right), bytes)));
 }
 
-/// Share of the peak that the op's products reach. Convolutions bring their operands into the
-/// layout that they need.
+/// Share of the peak that the op's products reach.
 double Efficiency(const Graph& graph, OpId id, const GpuSpec& gpu) {
   const ProductRates& rates = gpu.kernels->product;
   const auto shape = FindProduct(graph, id);
@@ -46,35 +44,31 @@ double Efficiency(const Graph& graph, OpId id, const GpuSpec& gpu) {
   if (!IsAlignedProduct(graph, id, kAlignment)) {
     return IsAlignedProduct(graph, id, kHalfAlignment) ? rates.half_aligned : rates.unaligned;
   }
-  return gpu.matmul_efficiency *
-         ProductUse(shape->products, shape->rows, shape->columns, rates.tile, gpu.multiprocessors);
+  const double whole =
+      graph.target(id) == "aten::_grouped_mm" ? rates.grouped : gpu.matmul_efficiency;
+  return whole * ProductUse(*shape, rates.tile, gpu.multiprocessors);
 }
 
 std::int64_t DivideUp(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
 }
 
-}  // namespace
-
-double ProductUse(std::int64_t products,
-                  std::int64_t rows,
-                  std::int64_t columns,
-                  double tile,
-                  int multiprocessors) {
+/// The best tile's share, as ProductUse has it, of products that are not split.
+double UseOfTiles(const ProductShape& of, double tile, int multiprocessors) {
   constexpr std::array<std::int64_t, 3> kRows = {64, 128, 256};
   constexpr std::array<std::int64_t, 7> kColumns = {64, 96, 128, 160, 192, 256, 320};
   constexpr std::int64_t kLargest = 320 * 128;  // elements whose sums a multiprocessor holds
   const auto speed = [&](std::int64_t a, std::int64_t b) {
     return 1 / (1 + tile / static_cast<double>(a) + tile / static_cast<double>(b));
   };
-  const double whole = static_cast<double>(products * rows * columns);
+  const auto whole = static_cast<double>(of.products * of.rows * of.columns);
   double best = 0;
   for (const std::int64_t a : kRows) {
     for (const std::int64_t b : kColumns) {
       if (a * b > kLargest) {
         continue;
       }
-      const std::int64_t tiles = products * DivideUp(rows, a) * DivideUp(columns, b);
+      const std::int64_t tiles = of.products * DivideUp(of.rows, a) * DivideUp(of.columns, b);
       const std::int64_t waves = DivideUp(tiles, multiprocessors);
       const auto room = static_cast<double>(waves * multiprocessors * a * b);
       best = std::max(best, speed(a, b) / speed(128, 256) * whole / room);
@@ -83,12 +77,75 @@ double ProductUse(std::int64_t products,
   return best;
 }
 
+double ConvolutionSeconds(const Graph& graph, OpId id, const GpuSpec& gpu) {
+  constexpr std::int64_t kFewChannels = 8;
+  const KernelRates& kernels = *gpu.kernels;
+  const ConvolutionRates& rates = kernels.convolution;
+  const Op& op = graph.op(id);
+  const bool backward = graph.target(id).ends_with("_backward");
+  const std::size_t first = backward ? 1 : 0;  // behind the result's gradient
+  const Value& input = graph.value(op.inputs[first]);
+  const Value& weight = graph.value(op.inputs[first + 1]);
+  const Value& result = graph.value(backward ? op.inputs[0] : op.first_output());
+  const bool depthwise = weight.shape[1] == 1 && input.shape[1] > 1;
+  const bool few = !depthwise && input.shape[1] < kFewChannels;
+  const double peak = SecondsAtPeak(graph, id, gpu);
+  const double adds = static_cast<double>(CountFlops(graph, id)) / 2;
+  const double dense = peak / (few        ? rates.few_channels
+                               : backward ? rates.backward
+                                          : rates.forward);
+  const double products =
+      depthwise ? adds / (backward ? rates.depthwise_backward : rates.depthwise) : dense;
+  const auto elements = static_cast<double>(input.numel() + result.numel());
+  const bool channels_last = input.strides[1] == 1;
+  const double layouts = channels_last || depthwise ? 0 : elements / rates.layout;
+  const bool bias =
+      backward ? op.outputs.size() > 2 && !op.outputs[2].is_none() : op.inputs.size() > first + 2;
+  return kernels.product.start.seconds() + layouts +
+         std::max(products, TransferSeconds(CountBytes(graph, id), gpu, kernels.plain)) +
+         (bias ? static_cast<double>(result.numel()) / kernels.elements_per_second.alike : 0);
+}
+
+bool IsConvolution(const Graph& graph, OpId id) {
+  const Op& op = graph.op(id);
+  const std::string_view target = graph.target(id);
+  const std::size_t operands = target == "aten::convolution_backward" ? 3 : 2;
+  const bool known = target == "aten::convolution" || target == "aten::convolution_backward";
+  return known && op.inputs.size() >= operands && !op.first_output().is_none() &&
+         graph.value(op.inputs[operands - 1]).shape.size() > 2;
+}
+
+}  // namespace
+
+double ProductUse(const ProductShape& of, double tile, int multiprocessors) {
+  constexpr double kJoining = 0.88;  // of the speed, where parts of the depth are added up
+  constexpr std::int64_t kMostParts = 16;
+  constexpr std::int64_t kLeastDepth = 2048;  // of a part
+  double best = UseOfTiles(of, tile, multiprocessors);
+  for (std::int64_t parts = 2; parts <= kMostParts && of.depth / parts >= kLeastDepth; parts *= 2) {
+    ProductShape split = of;
+    split.products *= parts;
+    best = std::max(best, kJoining * UseOfTiles(split, tile, multiprocessors));
+  }
+  return best;
+}
+
 double ProductSeconds(const Graph& graph, OpId id, const GpuSpec& gpu) {
+  if (IsConvolution(graph, id)) {
+    return ConvolutionSeconds(graph, id, gpu);
+  }
   const KernelRates& kernels = *gpu.kernels;
   const ValueId result = graph.op(id).first_output();
   const Bytes written = result.is_none() ? Bytes(0) : graph.value(result).bytes();
   const Bytes read = CountBytes(graph, id) - written;
-  return std::max(SecondsAtPeak(graph, id, gpu) / Efficiency(graph, id, gpu),
+  // The addend of a batch is copied into the result, which the product then reads.
+  const bool adds = graph.target(id) == "aten::baddbmm" && !result.is_none();
+  const double addend =
+      adds ? static_cast<double>(graph.value(result).numel()) / kernels.elements_per_second.alike +
+                 TransferSeconds(written, gpu, kernels.plain)
+           : 0;
+  return addend +
+         std::max(SecondsAtPeak(graph, id, gpu) / Efficiency(graph, id, gpu),
                   TransferSeconds(read, gpu, kernels.plain)) +
          TransferSeconds(written, gpu, kernels.plain) + kernels.product.start.seconds();
 }

@@ -34,10 +34,20 @@ GpuSpec GpuWithKernels() {
                      .tile = 0,
                      .unaligned = 0.1,
                      .half_aligned = 0.2,
-                     .float32 = 0.2};
+                     .float32 = 0.2,
+                     .grouped = 0.4};
   kernels.attention = {Duration::FromUs(1), Duration::FromUs(2), 0.5};
   kernels.attention_backward = {Duration::FromUs(2), Duration::FromUs(3), 0};
   kernels.attention_ends = {.conversion = 0.2, .head_sums = 0.2};
+  kernels.efficient_attention = {.forward = 0.1, .backward = 0.05};
+  kernels.indexing = {
+      .sort = Duration::FromUs(70), .put = Duration::FromUs(80), .elements_per_second = 5e10};
+  kernels.convolution = {.forward = 0.4,
+                         .backward = 0.2,
+                         .few_channels = 0.1,
+                         .depthwise = 1e12,
+                         .depthwise_backward = 5e11,
+                         .layout = 2e11};
   gpu.kernels = kernels;
   gpu.matmul.push_back({DType::kFloat32, 1e14});
   return gpu;

@@ -46,26 +46,68 @@ TEST(ProductSecondsTest, Float32HasItsOwnShare) {
 
 // 100 of 64 x 64 fill 100 multiprocessors once, 200 twice.
 TEST(ProductUseTest, FullWavesUseTheWholeGpu) {
-  EXPECT_DOUBLE_EQ(ProductUse(100, 64, 64, 0, 100), 1);
-  EXPECT_DOUBLE_EQ(ProductUse(1, 640, 1280, 0, 100), 1);
+  EXPECT_DOUBLE_EQ(ProductUse({100, 64, 64, 1000}, 0, 100), 1);
+  EXPECT_DOUBLE_EQ(ProductUse({1, 640, 1280, 1000}, 0, 100), 1);
 }
 
 // [704, 640]: 110 tiles of 64 x 64 are two waves (0.55 of them), 77 of 64 x 96 one:
 // 704 * 640 / (100 * 64 * 96).
 TEST(ProductUseTest, BestTileLeavesTheFewestIdle) {
-  EXPECT_DOUBLE_EQ(ProductUse(1, 704, 640, 0, 100), 450'560.0 / 614'400);
+  EXPECT_DOUBLE_EQ(ProductUse({1, 704, 640, 1000}, 0, 100), 450'560.0 / 614'400);
 }
 
 // (1 + 64 / 128 + 64 / 256) / (1 + 64 / 64 + 64 / 64)
 TEST(ProductUseTest, SmallTilesLoadMore) {
-  EXPECT_DOUBLE_EQ(ProductUse(1, 64, 64, 64, 1), 1.75 / 3);
+  EXPECT_DOUBLE_EQ(ProductUse({1, 64, 64, 1000}, 64, 1), 1.75 / 3);
 }
 
-// Rows of 14 bytes; 6.58e9 FLOP at 5e14 a second, 6.42 MB at 1e12.
-TEST(ProductSecondsTest, ConvolutionsNeedNoAlignedRows) {
-  const Graph graph = OneOp("input a bfloat16[64,1024,7,7]\ninput w bfloat16[1024,1024,1,1]",
-                            "y: bfloat16[64,1024,7,7] = aten::convolution(a, w)");
-  EXPECT_EQ(TimeOf(graph), 22'576);
+// One tile would use a hundredth; 16 parts of the depth, 2,048 each, 16 of them.
+TEST(ProductUseTest, DeepProductsAreSplit) {
+  EXPECT_DOUBLE_EQ(ProductUse({1, 64, 64, 32'767}, 0, 100), 0.88 * 0.08);
+  EXPECT_DOUBLE_EQ(ProductUse({1, 64, 64, 32'768}, 0, 100), 0.88 * 0.16);
+}
+
+// [64, 64] in each of 100 groups fill the GPU: 1.6384e9 FLOP at 4e14 a second, reading 1.638 MB and
+// writing 0.819 at 1 TB/s, starting 3 us.
+TEST(ProductSecondsTest, GroupsReachAShareOfTheirOwn) {
+  const Graph graph =
+      OneOp("input a bfloat16[6400,2000]\ninput b bfloat16[100,2000,64]\ninput ends int32[100]",
+            "y: bfloat16[6400,64] = aten::_grouped_mm(a, b, ends)");
+  EXPECT_EQ(TimeOf(graph), 51'201 + 819 + 3'000);
+}
+
+// 50 products of [128, 128] read 52.838 MB, which takes longer than their FLOP; the addend of 819,200
+// elements is written in 8.192 us and read again in 1.638, as long as the result is written.
+TEST(ProductSecondsTest, AddendOfABatchIsCopiedFirst) {
+  const Graph graph = OneOp(
+      "input c bfloat16[50,128,128]\ninput a bfloat16[50,128,2000]\ninput b bfloat16[50,2000,128]",
+      "y: bfloat16[50,128,128] = aten::baddbmm(c, a, b)");
+  EXPECT_EQ(TimeOf(graph), 52'838 + 8'192 + 2 * 1'639 + 3'000);
+}
+
+Graph Convolution(const std::string& channels, const std::string& groups, const std::string& bias) {
+  return OneOp("input a bfloat16[64," + channels + ",7,7]\ninput w bfloat16[1024," + groups +
+                   ",1,1]\ninput b bfloat16[1024]",
+               "y: bfloat16[64,1024,7,7] = aten::convolution(a, w" + bias + ")");
+}
+
+// 6.5766e9 FLOP at 4e14 a second and 6.42 million elements at 200 a ns, from channels first to last
+// and back; 3 us to start.
+TEST(ProductSecondsTest, ConvolutionsBringChannelsLast) {
+  const Graph graph = Convolution("1024", "1024", "");
+  EXPECT_EQ(TimeOf(graph), 16'442 + 32'113 + 3'000);
+  EXPECT_EQ(TimeOf(WithStrides(graph, "a", {50'176, 1, 7'168, 1'024})), 16'442 + 3'000);
+}
+
+// 3.21 million elements more at 100 a ns.
+TEST(ProductSecondsTest, BiasOfAConvolutionIsAddedBehind) {
+  const Graph graph = Convolution("1024", "1024", ", b");
+  EXPECT_EQ(TimeOf(WithStrides(graph, "a", {50'176, 1, 7'168, 1'024})), 16'442 + 32'113 + 3'000);
+}
+
+// 3.21 million multiply-adds at 1,000 a ns; reading and writing 12.8 MB at 1 TB/s takes longer.
+TEST(ProductSecondsTest, EachChannelAloneIsBoundByItsBytes) {
+  EXPECT_EQ(TimeOf(Convolution("1024", "1", "")), 12'848 + 3'000);
 }
 
 /// Attention of 8 heads of 100 over 1000 queries and keys: 8 blocks of 128 of each a head.
