@@ -38,8 +38,12 @@ double BackwardEnds(const AttentionShape& of, std::int64_t element, const GpuSpe
 double AttentionSeconds(const Graph& graph, OpId id, const AttentionShape& of, const GpuSpec& gpu) {
   const DType dtype = graph.value(graph.op(id).inputs.front()).dtype;
   if (graph.target(id).find("efficient") != std::string_view::npos && ElementBytes(dtype) == 2) {
+    constexpr std::int64_t kNarrow = 128;
     const EfficientAttentionRates& rates = gpu.kernels->efficient_attention;
-    return SecondsAtPeak(graph, id, gpu) / (of.backward ? rates.backward : rates.forward);
+    const bool wide = of.head_dim > kNarrow;
+    return SecondsAtPeak(graph, id, gpu) / (of.backward
+                                                ? (wide ? rates.wide_backward : rates.backward)
+                                                : (wide ? rates.wide_forward : rates.forward));
   }
   const AttentionRates& rates =
       of.backward ? gpu.kernels->attention_backward : gpu.kernels->attention;

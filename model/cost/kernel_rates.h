@@ -21,7 +21,8 @@ struct AttentionEnds {
 /// Elements a second that kernels write which go element by element, of whatever dtype, by what
 /// keeps them from going in whole vectors.
 struct ElementRates {
-  double alike = 0;         // an operand is broadcast, has holes, another layout or a shorter dtype
+  double alike = 0;         // an operand has another layout, or a shorter dtype
+  double broadcast = 0;     // in half precision, an operand is broadcast or has holes
   double permuted = 0;      // several whole operands, of different layouts
   double converted = 0;     // several operands, of different dtypes
   double transposed = 0;    // neighbours in the result are no neighbours in an operand
@@ -64,13 +65,22 @@ struct EmbeddingBackwardRates {
 struct EfficientAttentionRates {
   double forward = 1;
   double backward = 1;
+  double wide_forward = 1;  // heads of more than 128 elements
+  double wide_backward = 1;
 };
 
-/// Reading and writing rows by index.
+/// Adding up what several indices name.
 struct IndexingRates {
-  Duration sort;                   // of some ten thousand keys, however few
-  Duration put;                    // of index_put: looking for indices outside, and sorting
-  double elements_per_second = 0;  // written by it
+  Duration sort;                          // of some ten thousand keys, however few
+  Duration put;                           // of index_put: looking for indices outside, and sorting
+  double elements_per_second = 0;         // added by it, in rows
+  double single_elements_per_second = 0;  // … one by one, where an index names no row
+};
+
+/// Group norms, in several kernels.
+struct GroupNormRates {
+  double elements_per_second = 0;
+  double backward_elements_per_second = 0;
 };
 
 /// Convolutions in half precision, and what stands before and behind them.
@@ -81,6 +91,7 @@ struct ConvolutionRates {
   double depthwise = 0;           // multiply-adds a second, each channel alone
   double depthwise_backward = 0;  // the same, of both gradients
   double layout = 0;              // elements a second that change between layouts
+  double weight_layout = 0;       // the same, of weights, and of images of fewer than 8 channels
 };
 
 struct ProductRates {
@@ -110,6 +121,7 @@ struct KernelRates {
   AttentionEnds attention_ends;
   EfficientAttentionRates efficient_attention;
   IndexingRates indexing;
+  GroupNormRates group_norm;
   ConvolutionRates convolution;
 };
 

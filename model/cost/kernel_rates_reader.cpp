@@ -23,6 +23,7 @@ void ReadPart(ObjectReader& object,
 
 void ReadElementRates(ObjectReader& fields, ElementRates& rates) {
   ReadPositive(fields, "alike", rates.alike);
+  ReadPositive(fields, "broadcast", rates.broadcast);
   ReadPositive(fields, "permuted", rates.permuted);
   ReadPositive(fields, "converted", rates.converted);
   ReadPositive(fields, "transposed", rates.transposed);
@@ -70,12 +71,20 @@ void ReadProductRates(ObjectReader& fields, ProductRates& rates) {
 void ReadEfficientAttention(ObjectReader& fields, EfficientAttentionRates& rates) {
   ReadShare(fields, "forward", rates.forward);
   ReadShare(fields, "backward", rates.backward);
+  ReadShare(fields, "wide_forward", rates.wide_forward);
+  ReadShare(fields, "wide_backward", rates.wide_backward);
+}
+
+void ReadGroupNorm(ObjectReader& fields, GroupNormRates& rates) {
+  ReadPositive(fields, "elements_per_second", rates.elements_per_second);
+  ReadPositive(fields, "backward_elements_per_second", rates.backward_elements_per_second);
 }
 
 void ReadIndexing(ObjectReader& fields, IndexingRates& rates) {
   fields.Required("sort", ReadDuration, rates.sort);
   fields.Required("put", ReadDuration, rates.put);
   ReadPositive(fields, "elements_per_second", rates.elements_per_second);
+  ReadPositive(fields, "single_elements_per_second", rates.single_elements_per_second);
 }
 
 void ReadConvolution(ObjectReader& fields, ConvolutionRates& rates) {
@@ -85,6 +94,7 @@ void ReadConvolution(ObjectReader& fields, ConvolutionRates& rates) {
   ReadPositive(fields, "depthwise", rates.depthwise);
   ReadPositive(fields, "depthwise_backward", rates.depthwise_backward);
   ReadPositive(fields, "layout", rates.layout);
+  ReadPositive(fields, "weight_layout", rates.weight_layout);
 }
 
 void ReadAttention(ObjectReader& fields, AttentionRates& rates) {
@@ -123,6 +133,7 @@ KernelRates ReadKernelRates(ObjectReader& fields) {
   });
   read("efficient_attention", ReadEfficientAttention, rates.efficient_attention);
   read("indexing", ReadIndexing, rates.indexing);
+  read("group_norm", ReadGroupNorm, rates.group_norm);
   read("convolution", ReadConvolution, rates.convolution);
   return rates;
 }

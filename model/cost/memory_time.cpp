@@ -4,6 +4,7 @@
 #include <array>
 #include <vector>
 
+#include "model/cost/element_access.h"
 #include "model/cost/op_flops.h"
 #include "model/cost/reduce_shape.h"
 #include "model/cost/roofline.h"
@@ -11,99 +12,10 @@
 namespace dcsim {
 namespace {
 
-/// Dense in some order of its dimensions.
-bool IsDense(const Value& value) {
-  std::vector<std::pair<std::int64_t, std::int64_t>> dimensions;  // stride, length
-  for (std::size_t i = 0; i < value.shape.size(); ++i) {
-    if (value.shape[i] > 1) {
-      dimensions.emplace_back(value.strides[i], value.shape[i]);
-    }
-  }
-  std::sort(dimensions.begin(), dimensions.end());
-  std::int64_t elements = 1;
-  for (const auto& [stride, length] : dimensions) {
-    if (stride != elements) {
-      return false;
-    }
-    elements *= length;
-  }
-  return true;
-}
-
-bool HasLayoutOf(const Value& value, const Value& other) {
-  for (std::size_t i = 0; i < value.shape.size() && i < other.shape.size(); ++i) {
-    if (value.shape[i] > 1 && value.strides[i] != other.strides[i]) {
-      return false;
-    }
-  }
-  return value.shape.size() == other.shape.size();
-}
-
-/// The dimension along which neighbours in memory lie.
-std::size_t NearestDimension(const Value& value) {
-  std::size_t nearest = 0;
-  for (std::size_t i = 0; i < value.shape.size(); ++i) {
-    const bool shorter = value.strides[i] < value.strides[nearest] || value.shape[nearest] == 1;
-    nearest = value.shape[i] > 1 && shorter ? i : nearest;
-  }
-  return nearest;
-}
-
-/// Whether neighbours in the result lie apart in an operand as large.
-bool IsTransposed(const Value& operand, const Value& result) {
-  if (operand.shape.size() != result.shape.size() || result.shape.empty()) {
-    return false;
-  }
-  const std::size_t nearest = NearestDimension(result);
-  return result.shape[nearest] > 1 && operand.strides[nearest] > 1;
-}
-
-bool IsIndex(const Value& value, const Value& result) {
-  const auto is_integer = [](DType dtype) {
-    return dtype == DType::kInt64 || dtype == DType::kInt32;
-  };
-  return is_integer(value.dtype) && !is_integer(result.dtype);
-}
-
-ElementAccess ElementwiseAccess(const Graph& graph, const Op& op, const Value& result) {
-  std::vector<const Value*> operands;
-  for (const ValueId input : op.inputs) {
-    const Value& value = graph.value(input);
-    if (value.numel() > 1 && !IsIndex(value, result)) {
-      operands.push_back(&value);
-    }
-  }
-  const auto any = [&](const auto& holds) {
-    return std::any_of(operands.begin(), operands.end(), holds);
-  };
-  const auto is_whole = [&](const Value* value) { return value->numel() == result.numel(); };
-  if (any([&](const Value* value) { return is_whole(value) && IsTransposed(*value, result); })) {
-    return ElementAccess::kTransposed;
-  }
-  const bool converts = any([&](const Value* value) {
-    return value->dtype != result.dtype && value->dtype != DType::kBool;
-  });
-  if (converts && operands.size() > 1) {
-    return ElementAccess::kConverted;
-  }
-  const bool strays = any([&](const Value* value) {
-    return is_whole(value) && value->shape.size() == result.shape.size() &&
-           !HasLayoutOf(*value, result);
-  });
-  const auto whole = std::count_if(operands.begin(), operands.end(), is_whole);
-  if (strays && whole > 1) {
-    return ElementAccess::kPermuted;
-  }
-  const bool lengthens = any(
-      [&](const Value* value) { return ElementBytes(value->dtype) < ElementBytes(result.dtype); });
-  const bool dense = IsDense(result) && !any([&](const Value* value) {
-                       return !is_whole(value) || !IsDense(*value) || !HasLayoutOf(*value, result);
-                     });
-  return dense && !lengthens ? ElementAccess::kPlain : ElementAccess::kAlike;
-}
-
-double RateOf(ElementAccess access, const ElementRates& rates) {
+double RateOf(ElementAccess access, const Value& result, const ElementRates& rates) {
   switch (access) {
+    case ElementAccess::kBroadcast:
+      return ElementBytes(result.dtype) > 2 ? rates.alike : rates.broadcast;
     case ElementAccess::kPermuted:
       return rates.permuted;
     case ElementAccess::kConverted:
@@ -135,36 +47,14 @@ class MemoryWork {
     if (target_.find("softmax") != std::string_view::npos) {
       return Softmax();
     }
+    if (target_.find("group_norm") != std::string_view::npos) {
+      return GroupNorm();
+    }
     if (IsNorm()) {
       return IsBackward() ? NormBackward() : Norm(rates_.layer_norm);
     }
-    if (target_ == "aten::embedding") {
-      return std::max(Transfer(CountBytes(graph_, id_), rates_.plain),
-                      Numel(op_.inputs.back()) / rates_.lookups_per_second);
-    }
-    if (target_ == "aten::embedding_dense_backward") {
-      return EmbeddingBackward();
-    }
-    if (target_ == "aten::cat" || target_ == "aten::stack") {
-      return Concatenation();
-    }
-    if (target_ == "aten::nll_loss_backward" || target_.starts_with("aten::new_")) {
-      return Filling(Result());
-    }
-    if (target_ == "aten::index.Tensor") {
-      return std::max(Transfer(Result().bytes() * 2, rates_.plain),
-                      Numel(op_.inputs.back()) / rates_.lookups_per_second);
-    }
-    if (target_ == "aten::index_put") {
-      return Copying() + rates_.indexing.put.seconds() +
-             Numel(op_.inputs.back()) / rates_.indexing.elements_per_second;
-    }
-    if (target_ == "aten::sort" || target_ == "aten::argsort") {
-      return rates_.indexing.sort.seconds();
-    }
-    if (target_ == "aten::slice_backward" || target_ == "aten::select_backward" ||
-        target_ == "aten::constant_pad_nd") {
-      return Filling(Result()) + Numel(op_.inputs.front()) / rates_.elements_per_second.alike;
+    if (const auto part = FindPart()) {
+      return (this->*part)();
     }
     if (const auto shape = FindReduceShape(graph_, id_, gpu_.multiprocessors)) {
       return Reduction(*shape, CountBytes(graph_, id_));
@@ -176,10 +66,54 @@ class MemoryWork {
   }
 
  private:
+  using Part = double (MemoryWork::*)() const;
+
+  /// What an op of this very name takes, or null.
+  Part FindPart() const {
+    struct Named {
+      std::string_view name;
+      Part part;
+    };
+    static constexpr std::array<Named, 13> kParts = {{
+        {"aten::embedding", &MemoryWork::Embedding},
+        {"aten::embedding_dense_backward", &MemoryWork::EmbeddingBackward},
+        {"aten::cat", &MemoryWork::Concatenation},
+        {"aten::stack", &MemoryWork::Concatenation},
+        {"aten::nll_loss_backward", &MemoryWork::Filled},
+        {"aten::index.Tensor", &MemoryWork::Lookup},
+        {"aten::index_put", &MemoryWork::IndexPut},
+        {"aten::_unsafe_index_put", &MemoryWork::IndexPut},
+        {"aten::sort", &MemoryWork::Sorted},
+        {"aten::argsort", &MemoryWork::Sorted},
+        {"aten::slice_backward", &MemoryWork::Padded},
+        {"aten::select_backward", &MemoryWork::Padded},
+        {"aten::constant_pad_nd", &MemoryWork::Padded},
+    }};
+    const auto* const named = std::find_if(
+        kParts.begin(), kParts.end(), [&](const Named& entry) { return entry.name == target_; });
+    return named != kParts.end()               ? named->part
+           : target_.starts_with("aten::new_") ? &MemoryWork::Filled
+                                               : nullptr;
+  }
+
+  double Embedding() const {
+    return std::max(Transfer(CountBytes(graph_, id_), rates_.plain),
+                    Numel(op_.inputs.back()) / rates_.lookups_per_second);
+  }
+  double Filled() const { return Filling(Result()); }
+  double Sorted() const { return rates_.indexing.sort.seconds(); }
+  double Padded() const {
+    return Filling(Result()) + Numel(op_.inputs.front()) / rates_.elements_per_second.alike;
+  }
+  double GroupNorm() const {
+    const GroupNormRates& rates = rates_.group_norm;
+    return Numel(op_.inputs.front()) /
+           (IsBackward() ? rates.backward_elements_per_second : rates.elements_per_second);
+  }
+
   bool IsBackward() const { return target_.find("backward") != std::string_view::npos; }
   bool IsNorm() const {
-    constexpr std::array<std::string_view, 4> kNames = {"layer_norm", "group_norm", "rms_norm",
-                                                        "batch_norm"};
+    constexpr std::array<std::string_view, 3> kNames = {"layer_norm", "rms_norm", "batch_norm"};
     return std::any_of(kNames.begin(), kNames.end(), [&](std::string_view name) {
       return target_.find(name) != std::string_view::npos;
     });
@@ -188,6 +122,43 @@ class MemoryWork {
   double Numel(ValueId value) const { return static_cast<double>(graph_.value(value).numel()); }
 
   double Transfer(Bytes bytes, double share) const { return TransferSeconds(bytes, gpu_, share); }
+
+  /// Elements that one set of indices names: what stands behind the indexed dimensions.
+  double IndexedRow() const {
+    const Value& source = graph_.value(op_.inputs.front());
+    std::size_t indexed = 0;
+    for (const Argument& argument : op_.arguments) {
+      const auto* indices = std::get_if<std::vector<ValueId>>(&argument);
+      indexed = indices == nullptr ? indexed : indices->size();
+    }
+    double row = 1;
+    for (std::size_t i = indexed; i < source.shape.size(); ++i) {
+      row *= static_cast<double>(source.shape[i]);
+    }
+    return row;
+  }
+
+  double Lookup() const {
+    const auto elements = static_cast<double>(Result().numel());
+    const double row = IndexedRow();
+    return row > 1 ? std::max(Transfer(Result().bytes() * 2, rates_.plain),
+                              elements / row / rates_.lookups_per_second)
+                   : elements / rates_.elements_per_second.alike;
+  }
+
+  double IndexPut() const {
+    const IndexingRates& rates = rates_.indexing;
+    const double elements = Numel(op_.inputs.back());
+    const bool adds =
+        std::any_of(op_.arguments.begin(), op_.arguments.end(), [](const Argument& a) {
+          const bool* flag = std::get_if<bool>(&a);
+          return flag != nullptr && *flag;
+        });
+    const double rate = !adds              ? rates_.elements_per_second.alike
+                        : IndexedRow() > 1 ? rates.elements_per_second
+                                           : rates.single_elements_per_second;
+    return Copying() + (adds ? rates.put.seconds() : 0) + elements / rate;
+  }
 
   double Filling(const Value& value) const {
     return std::max(Transfer(value.bytes(), 1),
@@ -204,7 +175,8 @@ class MemoryWork {
     const double elements = static_cast<double>(Result().numel());
     return access == ElementAccess::kPlain
                ? transfer
-               : std::max(transfer, elements / RateOf(access, rates_.elements_per_second));
+               : std::max(transfer,
+                          elements / RateOf(access, Result(), rates_.elements_per_second));
   }
 
   double Reduction(const ReduceShape& shape, Bytes bytes) const {
@@ -213,14 +185,14 @@ class MemoryWork {
     const ReductionRates& rates = rates_.reduction;
     const double waves = static_cast<double>(shape.blocks * shape.threads) /
                          static_cast<double>(gpu_.multiprocessors * kThreads);
-    const double rounds = static_cast<double>((shape.values_per_thread + kAtATime - 1) / kAtATime);
+    const std::int64_t rounds = (shape.values_per_thread + kAtATime - 1) / kAtATime;
     const double joining =
         shape.parts == 1
             ? 0
             : rates.stage.seconds() + rates.part.seconds() * static_cast<double>(shape.parts);
     return rates.start.seconds() + joining +
            std::max(Transfer(bytes, rates.share) + waves * rates.wave.seconds(),
-                    rounds * rates.values.seconds());
+                    static_cast<double>(rounds) * rates.values.seconds());
   }
 
   /// One element of each row of what is read, as a mask has it: sums along rows of booleans.
@@ -314,11 +286,6 @@ class MemoryWork {
 };
 
 }  // namespace
-
-ElementAccess AccessOf(const Graph& graph, OpId id) {
-  const Op& op = graph.op(id);
-  return ElementwiseAccess(graph, op, graph.value(op.first_output()));
-}
 
 double MemorySeconds(const Graph& graph, OpId id, const GpuSpec& gpu) {
   return MemoryWork(graph, id, gpu).Seconds();

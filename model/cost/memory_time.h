@@ -5,19 +5,6 @@
 
 namespace dcsim {
 
-/// How an op that makes each element of its result from one of each operand goes through memory:
-/// in whole vectors, or element by element for one reason or another (ElementRates).
-enum class ElementAccess : std::uint8_t {
-  kPlain,       // dense tensors of one layout and dtype, or written in a shorter one
-  kAlike,       // an operand is broadcast, has holes, another layout or a shorter dtype
-  kPermuted,    // several whole operands of different layouts
-  kConverted,   // several operands of different dtypes
-  kTransposed,  // neighbours in the result are no neighbours in an operand
-};
-
-/// Of an elementwise op with a result. Scalars and the targets of a loss count as no operands.
-ElementAccess AccessOf(const Graph& graph, OpId id);
-
 /// Time of an op without products on a GPU whose file has `kernels`, seconds, by what it does:
 ///
 ///   elementwise           bytes, or elements of the result at the rate of their access
@@ -25,6 +12,7 @@ ElementAccess AccessOf(const Graph& graph, OpId id);
 ///   softmax, its backward bytes, by the length of its rows; _safe_softmax and _softmax's backward
 ///                         are several kernels
 ///   layer norm            bytes + rows; the backward's sums for weight and bias besides
+///   group norm            elements
 ///   embedding             bytes, or rows; its backward fills the table and adds rows
 ///   cat, stack            bytes; by elements where a part is not contiguous
 ///   index, index_put      rows; the latter copies its tensor first and looks at all indices

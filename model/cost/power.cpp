@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/cost/op_flops.h"
+
 namespace dcsim {
 namespace {
 
@@ -13,17 +15,34 @@ double Watts(const PowerModel& power, DeviceUse use) {
   return power.watts[static_cast<std::size_t>(use)];
 }
 
+/// Watts of an op that takes `time`: a product's go with what it reaches of the tensor cores' peak,
+/// from those of streaming to PowerModel::watts, which are those of large products.
+double OpWatts(
+    const PowerModel& power, const Graph& graph, OpId id, Duration time, const GpuSpec& gpu) {
+  constexpr double kLargeProducts = 0.75;  // of the peak
+  const DeviceUse use = UseOf(graph, id);
+  double peak = 0;
+  for (const MatmulPeak& entry : gpu.matmul) {
+    peak = std::max(peak, entry.flops_per_second);
+  }
+  if (use != DeviceUse::kMatmul || time.ns() == 0 || peak == 0) {
+    return Watts(power, use);
+  }
+  const double reached = static_cast<double>(CountFlops(graph, id)) / time.seconds() / peak;
+  const double streaming = Watts(power, DeviceUse::kStreaming);
+  return streaming + (Watts(power, use) - streaming) * std::min(1.0, reached / kLargeProducts);
+}
+
 /// The energy of the profiled forward and backward over what PowerModel::watts gives for it; 1
 /// where the profile says no clock.
-double ProfiledShare(const Graph& graph, const Profile* profile, const PowerModel& power) {
+double ProfiledShare(const Graph& graph, const Profile* profile, const GpuSpec& gpu) {
+  const PowerModel& power = *gpu.power;
   if (profile == nullptr || profile->sm_clock_mhz <= 0) {
     return 1;
   }
   double expected = 0;
   for (const OpProfile& op : profile->ops) {
-    const auto kernels = static_cast<std::int64_t>(op.kernels.size());
-    const Duration time = op.device_time + profile->kernel_gap * kernels;
-    expected += time.seconds() * Watts(power, UseOf(graph, op.op));
+    expected += op.device_time.seconds() * OpWatts(power, graph, op.op, op.device_time, gpu);
   }
   if (expected <= 0) {
     return 1;
@@ -49,10 +68,16 @@ double StepEnergy(const Schedule& schedule,
   const PowerModel& power = *cluster.gpu.power;
   double energy = 0;
   for (std::size_t i = 0; i < schedule.task_count(); ++i) {
-    const WorkCost& cost = costs[schedule.task(TaskId(i)).work.index()];
-    energy += cost.device.seconds() * Watts(power, cost.use);
+    const WorkId id = schedule.task(TaskId(i)).work;
+    const Work& work = schedule.work(id);
+    const WorkCost& cost = costs[id.index()];
+    const Duration time = cost.device - cost.gaps;
+    const double watts = work.kind == Work::Kind::kOp
+                             ? OpWatts(power, graph, OpId(work.subject), time, cluster.gpu)
+                             : Watts(power, cost.use);
+    energy += time.seconds() * watts;
   }
-  return energy * ProfiledShare(graph, profile, power) * cluster.straggler_power;
+  return energy * ProfiledShare(graph, profile, cluster.gpu) * cluster.straggler_power;
 }
 
 double PowerLimit(const Cluster& cluster) {

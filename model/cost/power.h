@@ -20,7 +20,8 @@ double ProfiledClock(const Profile* profile, const PowerModel& power);
 ///
 ///   costs   of EstimateWorks at the profiled clock, by work
 ///
-/// Sum of time * PowerModel::watts over all tasks, times what the workload's own profile says of
+/// Sum of time * PowerModel::watts over all tasks, gaps between kernels left out (a product's are
+/// less where it reaches less than large ones), times what the workload's own profile says of
 /// it: a profile at a lower clock than the highest ran at the power limit, which gives its energy;
 /// one at the highest took no more than the limit.
 double StepEnergy(const Schedule& schedule,

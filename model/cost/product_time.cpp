@@ -12,6 +12,7 @@ namespace {
 // do.
 constexpr std::int64_t kAlignment = 16;
 constexpr std::int64_t kHalfAlignment = 4;
+constexpr std::int64_t kFewChannels = 8;
 
 /// Whether rows (or columns, whichever lie together) of a matrix begin at multiples of `bytes`.
 bool IsAligned(const Value& matrix, std::int64_t bytes) {
@@ -23,7 +24,7 @@ bool IsAligned(const Value& matrix, std::int64_t bytes) {
   return pitch * ElementBytes(matrix.dtype) % bytes == 0;
 }
 
-bool IsAlignedProduct(const Graph& graph, OpId id, std::int64_t bytes) {
+bool HasAlignedRows(const Graph& graph, OpId id, std::int64_t bytes) {
   const auto factors = FindFactors(graph, id);
   const ValueId result = graph.op(id).first_output();
   return (result.is_none() || IsAligned(graph.value(result), bytes)) &&
@@ -41,8 +42,8 @@ double Efficiency(const Graph& graph, OpId id, const GpuSpec& gpu) {
   if (graph.value(graph.op(id).inputs.front()).dtype == DType::kFloat32) {
     return rates.float32;
   }
-  if (!IsAlignedProduct(graph, id, kAlignment)) {
-    return IsAlignedProduct(graph, id, kHalfAlignment) ? rates.half_aligned : rates.unaligned;
+  if (!HasAlignedRows(graph, id, kAlignment)) {
+    return HasAlignedRows(graph, id, kHalfAlignment) ? rates.half_aligned : rates.unaligned;
   }
   const double whole =
       graph.target(id) == "aten::_grouped_mm" ? rates.grouped : gpu.matmul_efficiency;
@@ -57,7 +58,8 @@ std::int64_t DivideUp(std::int64_t a, std::int64_t b) {
 double UseOfTiles(const ProductShape& of, double tile, int multiprocessors) {
   constexpr std::array<std::int64_t, 3> kRows = {64, 128, 256};
   constexpr std::array<std::int64_t, 7> kColumns = {64, 96, 128, 160, 192, 256, 320};
-  constexpr std::int64_t kLargest = 320 * 128;  // elements whose sums a multiprocessor holds
+  constexpr std::int64_t kLargest =
+      40'960;  // elements (320 x 128) whose sums a multiprocessor holds
   const auto speed = [&](std::int64_t a, std::int64_t b) {
     return 1 / (1 + tile / static_cast<double>(a) + tile / static_cast<double>(b));
   };
@@ -77,8 +79,29 @@ double UseOfTiles(const ProductShape& of, double tile, int multiprocessors) {
   return best;
 }
 
+bool HasSingleKernel(const Value& weight) {
+  return std::all_of(weight.shape.begin() + 2, weight.shape.end(),
+                     [](std::int64_t length) { return length == 1; });
+}
+
+/// What it takes to bring channels last, and back, where they are not. Kernels of one element need
+/// it nowhere; a backward brings the result's gradient, too, and makes those of input and weight.
+double LayoutSeconds(const Value& input,
+                     const Value& weight,
+                     const Value& result,
+                     bool backward,
+                     const ConvolutionRates& rates) {
+  if (input.strides[1] == 1 || HasSingleKernel(weight)) {
+    return 0;
+  }
+  const bool few = input.shape[1] < kFewChannels;
+  const double times = backward ? 2 : 1;
+  return times * static_cast<double>(input.numel()) / (few ? rates.weight_layout : rates.layout) +
+         times * static_cast<double>(weight.numel()) / rates.weight_layout +
+         static_cast<double>(result.numel()) / rates.layout;
+}
+
 double ConvolutionSeconds(const Graph& graph, OpId id, const GpuSpec& gpu) {
-  constexpr std::int64_t kFewChannels = 8;
   const KernelRates& kernels = *gpu.kernels;
   const ConvolutionRates& rates = kernels.convolution;
   const Op& op = graph.op(id);
@@ -96,11 +119,9 @@ double ConvolutionSeconds(const Graph& graph, OpId id, const GpuSpec& gpu) {
                                           : rates.forward);
   const double products =
       depthwise ? adds / (backward ? rates.depthwise_backward : rates.depthwise) : dense;
-  const auto elements = static_cast<double>(input.numel() + result.numel());
-  const bool channels_last = input.strides[1] == 1;
-  const double layouts = channels_last || depthwise ? 0 : elements / rates.layout;
   const bool bias =
       backward ? op.outputs.size() > 2 && !op.outputs[2].is_none() : op.inputs.size() > first + 2;
+  const double layouts = depthwise ? 0 : LayoutSeconds(input, weight, result, backward, rates);
   return kernels.product.start.seconds() + layouts +
          std::max(products, TransferSeconds(CountBytes(graph, id), gpu, kernels.plain)) +
          (bias ? static_cast<double>(result.numel()) / kernels.elements_per_second.alike : 0);
@@ -116,6 +137,21 @@ bool IsConvolution(const Graph& graph, OpId id) {
 }
 
 }  // namespace
+
+bool IsAlignedProduct(const Graph& graph, OpId id) {
+  return HasAlignedRows(graph, id, kAlignment);
+}
+
+std::optional<ValueId> FindSingleKernel(const Graph& graph, OpId id) {
+  if (!IsConvolution(graph, id)) {
+    return std::nullopt;
+  }
+  const std::size_t input = graph.target(id).ends_with("_backward") ? 1 : 0;
+  const ValueId weight = graph.op(id).inputs[input + 1];
+  const bool channels_last = graph.value(graph.op(id).inputs[input]).strides[1] == 1;
+  return HasSingleKernel(graph.value(weight)) && !channels_last ? std::optional(weight)
+                                                                : std::nullopt;
+}
 
 double ProductUse(const ProductShape& of, double tile, int multiprocessors) {
   constexpr double kJoining = 0.88;  // of the speed, where parts of the depth are added up

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "model/cost/cluster.h"
 #include "model/cost/op_flops.h"
 #include "model/ir/graph.h"
@@ -17,6 +19,13 @@ namespace dcsim {
 /// last are brought there and back, and a bias is added behind.
 /// Source: docs/costs.md.
 double ProductSeconds(const Graph& graph, OpId id, const GpuSpec& gpu);
+
+/// Whether rows of a matrix product's factors and result begin at multiples of 16 bytes, counted
+/// from the tensors' beginnings.
+bool IsAlignedProduct(const Graph& graph, OpId id);
+
+/// The weight of a convolution with kernels of one element and channels that are not last.
+std::optional<ValueId> FindSingleKernel(const Graph& graph, OpId id);
 
 /// Share of the GPU that products keep busy: their results are cut in tiles, one a multiprocessor
 /// at a time, so the last wave leaves some without. Of tiles of 64, 128 or 256 rows and 64 to 320

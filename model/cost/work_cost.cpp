@@ -9,6 +9,7 @@
 #include "model/cost/collective_cost.h"
 #include "model/cost/multiprocessor_share.h"
 #include "model/cost/op_flops.h"
+#include "model/cost/param_alignment.h"
 #include "model/cost/power.h"
 #include "model/cost/roofline.h"
 #include "model/graph/step_facts.h"
@@ -25,6 +26,7 @@ struct CostInputs {
   StepFacts facts;
   OpId first_launch;      // the forward's first op with a kernel
   Duration input_copies;  // in front of it: the micro-step's inputs, from pinned host memory
+  ParamAlignment alignment;
 };
 
 Duration RoundUpNs(double seconds) {
@@ -73,16 +75,18 @@ WorkCost OpCost(const CostInputs& inputs, OpId id) {
     const Duration gap = gaps.step ? inputs.profile->kernel_gap + *gaps.step
                                    : gaps.kernel.value_or(inputs.profile->kernel_gap);
     cost.gaps = gap * kernels;
-    cost.device = measured->device_time + cost.gaps;
+    cost.device = measured->device_time;
     cost.host = measured->host_time;
     cost.source = Source::kMeasured;
   } else {
     const DeviceGaps& gaps = inputs.cluster.gpu.gaps;
     cost.gaps = gaps.kernel.value_or(Duration());
-    cost.device = RooflineTime(inputs.graph, id, inputs.cluster.gpu) + cost.gaps;
+    cost.device = RooflineTime(inputs.graph, id, inputs.cluster.gpu);
     cost.host = inputs.cluster.host.launch;
     cost.source = Source::kEstimated;
   }
+  cost.device +=
+      inputs.alignment.Delay(inputs.graph, id, cost.device, inputs.cluster.gpu) + cost.gaps;
   const LaunchedKernels launched =
       measured == nullptr ? LaunchedKernels() : FindKernels(*inputs.profile, *measured);
   const MultiprocessorShare share =
@@ -257,7 +261,14 @@ std::vector<WorkCost> EstimateWorks(const Schedule& schedule,
                                     const Profile* profile,
                                     const Cluster& cluster,
                                     double clock_mhz) {
-  CostInputs inputs{schedule, graph, profile, cluster, AnalyseStep(graph), OpId::None(), {}};
+  CostInputs inputs{schedule,
+                    graph,
+                    profile,
+                    cluster,
+                    AnalyseStep(graph),
+                    OpId::None(),
+                    {},
+                    ParamAlignment(graph, schedule.options(), schedule.ranks())};
   AddInputCopies(inputs);
   const auto clock_factors = ClockFactors(inputs, clock_mhz);
   std::vector<WorkCost> costs;

@@ -12,6 +12,7 @@ GpuSpec GpuWithKernels() {
   kernels.plain = 0.5;
   kernels.gelu = 0.2;
   kernels.elements_per_second = {.alike = 1e11,
+                                 .broadcast = 2e11,
                                  .permuted = 5e10,
                                  .converted = 4e10,
                                  .transposed = 2e10,
@@ -39,15 +40,20 @@ GpuSpec GpuWithKernels() {
   kernels.attention = {Duration::FromUs(1), Duration::FromUs(2), 0.5};
   kernels.attention_backward = {Duration::FromUs(2), Duration::FromUs(3), 0};
   kernels.attention_ends = {.conversion = 0.2, .head_sums = 0.2};
-  kernels.efficient_attention = {.forward = 0.1, .backward = 0.05};
-  kernels.indexing = {
-      .sort = Duration::FromUs(70), .put = Duration::FromUs(80), .elements_per_second = 5e10};
+  kernels.efficient_attention = {
+      .forward = 0.1, .backward = 0.05, .wide_forward = 0.2, .wide_backward = 0.02};
+  kernels.indexing = {.sort = Duration::FromUs(70),
+                      .put = Duration::FromUs(80),
+                      .elements_per_second = 5e10,
+                      .single_elements_per_second = 1e9};
+  kernels.group_norm = {.elements_per_second = 1e11, .backward_elements_per_second = 5e10};
   kernels.convolution = {.forward = 0.4,
                          .backward = 0.2,
                          .few_channels = 0.1,
                          .depthwise = 1e12,
                          .depthwise_backward = 5e11,
-                         .layout = 2e11};
+                         .layout = 2e11,
+                         .weight_layout = 1e11};
   gpu.kernels = kernels;
   gpu.matmul.push_back({DType::kFloat32, 1e14});
   return gpu;

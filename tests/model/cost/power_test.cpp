@@ -23,7 +23,7 @@ PowerModel RoundPower() {
   return power;
 }
 
-/// Op 0: 2 * 1000 * 2000 * 5000 FLOP, 40 us at TestCluster's 500 TFLOP/s.
+/// Op 0: 2 * 1000 * 2000 * 5000 FLOP, 40 us at 500 TFLOP/s.
 Graph OneProduct() {
   return ParseGraphText(R"(
 graph g 1 tokens
@@ -54,7 +54,11 @@ Schedule ProductAndGather() {
 
 /// TestCluster with RoundPower, and the job on it.
 struct PoweredStep {
-  PoweredStep() { cluster.gpu.power = RoundPower(); }
+  PoweredStep() {
+    cluster.gpu.power = RoundPower();
+    cluster.gpu.matmul.front().flops_per_second = 5e14;
+    cluster.gpu.matmul_efficiency = 1;
+  }
 
   std::vector<WorkCost> CostsAt(double clock_mhz) const {
     return EstimateWorks(schedule, graph, nullptr, cluster, clock_mhz);
@@ -104,6 +108,16 @@ TEST(PowerTest, OperatorsMayAllowLess) {
 // 40 us at 400 W and 20 us at 100 W.
 TEST(PowerTest, TheEnergyOfAStepIsThatOfItsTasks) {
   EXPECT_NEAR(PoweredStep().Energy(), 40e-6 * 400 + 20e-6 * 100, 1e-12);
+}
+
+// The same 40 us are half of a peak of 1000 TFLOP/s, two thirds of the 0.75 that large products
+// reach: 100 W of streaming and two thirds of the 300 more.
+TEST(PowerTest, ProductsThatReachLessTakeLess) {
+  PoweredStep step;
+  step.cluster.gpu.matmul.front().flops_per_second = 1e15;
+  step.cluster.gpu.matmul_efficiency = 0.5;
+  step.cluster.gpu.power->watts[static_cast<std::size_t>(DeviceUse::kStreaming)] = 100;
+  EXPECT_NEAR(step.Energy() - 20e-6 * 100, 40e-6 * 300, 2e-6 * 100);
 }
 
 TEST(PowerTest, AHungryGpuNeedsMore) {

@@ -76,8 +76,9 @@ TEST(ProductSecondsTest, GroupsReachAShareOfTheirOwn) {
   EXPECT_EQ(TimeOf(graph), 51'201 + 819 + 3'000);
 }
 
-// 50 products of [128, 128] read 52.838 MB, which takes longer than their FLOP; the addend of 819,200
-// elements is written in 8.192 us and read again in 1.638, as long as the result is written.
+// 50 products of [128, 128] read 52.838 MB, which takes longer than their FLOP; the addend of
+// 819,200 elements is written in 8.192 us and read again in 1.638, as long as the result is
+// written.
 TEST(ProductSecondsTest, AddendOfABatchIsCopiedFirst) {
   const Graph graph = OneOp(
       "input c bfloat16[50,128,128]\ninput a bfloat16[50,128,2000]\ninput b bfloat16[50,2000,128]",
@@ -85,29 +86,47 @@ TEST(ProductSecondsTest, AddendOfABatchIsCopiedFirst) {
   EXPECT_EQ(TimeOf(graph), 52'838 + 8'192 + 2 * 1'639 + 3'000);
 }
 
-Graph Convolution(const std::string& channels, const std::string& groups, const std::string& bias) {
-  return OneOp("input a bfloat16[64," + channels + ",7,7]\ninput w bfloat16[1024," + groups +
-                   ",1,1]\ninput b bfloat16[1024]",
-               "y: bfloat16[64,1024,7,7] = aten::convolution(a, w" + bias + ")");
+Graph Convolution(const std::string& weight, const std::string& bias) {
+  return OneOp(
+      "input a bfloat16[64,1024,7,7]\ninput w bfloat16[" + weight + "]\ninput b bfloat16[1024]",
+      "y: bfloat16[64,1024,7,7] = aten::convolution(a, w" + bias + ")");
 }
 
-// 6.5766e9 FLOP at 4e14 a second and 6.42 million elements at 200 a ns, from channels first to last
-// and back; 3 us to start.
+const std::vector<std::int64_t> kChannelsLast = {50'176, 1, 7'168, 1'024};
+
+// 5.9190e10 FLOP at 4e14 a second take 147.975 us, starting 3. Channels first: 3.21 million
+// elements in and out at 200 a ns, 9.44 million weights at 100.
 TEST(ProductSecondsTest, ConvolutionsBringChannelsLast) {
-  const Graph graph = Convolution("1024", "1024", "");
-  EXPECT_EQ(TimeOf(graph), 16'442 + 32'113 + 3'000);
-  EXPECT_EQ(TimeOf(WithStrides(graph, "a", {50'176, 1, 7'168, 1'024})), 16'442 + 3'000);
+  const Graph graph = Convolution("1024,1024,3,3", "");
+  EXPECT_EQ(TimeOf(graph), 150'976 + 32'112 + 94'372);
+  EXPECT_EQ(TimeOf(WithStrides(graph, "a", kChannelsLast)), 150'976);
+}
+
+// A kernel of one element is a product in any layout: 6.5766e9 FLOP.
+TEST(ProductSecondsTest, KernelsOfOneElementNeedNoLayout) {
+  EXPECT_EQ(TimeOf(Convolution("1024,1024,1,1", "")), 16'442 + 3'000);
 }
 
 // 3.21 million elements more at 100 a ns.
 TEST(ProductSecondsTest, BiasOfAConvolutionIsAddedBehind) {
-  const Graph graph = Convolution("1024", "1024", ", b");
-  EXPECT_EQ(TimeOf(WithStrides(graph, "a", {50'176, 1, 7'168, 1'024})), 16'442 + 32'113 + 3'000);
+  EXPECT_EQ(TimeOf(Convolution("1024,1024,1,1", ", b")), 16'442 + 32'113 + 3'000);
 }
 
 // 3.21 million multiply-adds at 1,000 a ns; reading and writing 12.8 MB at 1 TB/s takes longer.
 TEST(ProductSecondsTest, EachChannelAloneIsBoundByItsBytes) {
-  EXPECT_EQ(TimeOf(Convolution("1024", "1", "")), 12'848 + 3'000);
+  EXPECT_EQ(TimeOf(Convolution("1024,1,1,1", "")), 12'848 + 3'000);
+}
+
+// 1.7180e10 FLOP at a tenth of 1e15 a second; with heads of 256 twice as many at a fifth.
+TEST(AttentionSecondsTest, EfficientAttentionReachesAShare) {
+  const auto time = [](const std::string& head) {
+    const std::string heads = "bfloat16[1,32,1024," + head + "]";
+    return TimeOf(
+        OneOp("input q " + heads,
+              "y: " + heads + " = aten::_scaled_dot_product_efficient_attention(q, q, q)"));
+  };
+  EXPECT_EQ(time("128"), 171'799);
+  EXPECT_EQ(time("256"), 171'799);
 }
 
 /// Attention of 8 heads of 100 over 1000 queries and keys: 8 blocks of 128 of each a head.

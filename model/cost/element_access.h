@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+
+#include "model/ir/graph.h"
+
+namespace dcsim {
+
+/// How an op that makes each element of its result from one of each operand goes through memory:
+/// in whole vectors, or element by element for one reason or another (ElementRates).
+enum class ElementAccess : std::uint8_t {
+  kPlain,       // dense tensors of one layout and dtype, or written in a shorter one
+  kAlike,       // an operand has another layout, or a shorter dtype
+  kBroadcast,   // an operand is broadcast or has holes
+  kPermuted,    // several whole operands of different layouts
+  kConverted,   // several operands of different dtypes
+  kTransposed,  // neighbours in the result are no neighbours in an operand
+};
+
+/// Of an elementwise op with a result. Scalars and the targets of a loss count as no operands.
+ElementAccess AccessOf(const Graph& graph, OpId id);
+
+}  // namespace dcsim

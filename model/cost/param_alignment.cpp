@@ -1,0 +1,84 @@
+#include "model/cost/param_alignment.h"
+
+#include <cmath>
+#include <map>
+
+#include "model/cost/op_flops.h"
+#include "model/cost/product_time.h"
+#include "model/cost/roofline.h"
+
+namespace dcsim {
+namespace {
+
+constexpr std::int64_t kAlignment = 16;
+constexpr std::int64_t kHalfAlignment = 4;
+constexpr std::int64_t kHalfPrecision = 2;  // bytes
+
+Duration FromSeconds(double seconds) {
+  return Duration::FromNs(std::llround(seconds * 1e9));
+}
+
+}  // namespace
+
+ParamAlignment::ParamAlignment(const Graph& graph, const ScheduleOptions& options, int ranks)
+    : begins_(graph.storages.size()) {
+  const bool padded = options.reduce_collective == ReduceCollective::kReduceScatter;
+  std::map<DType, std::int64_t> ends;
+  for (const bool trained : {true, false}) {
+    for (std::size_t i = 0; options.stage != 3 && i < graph.params.size(); ++i) {
+      const ParamId id(i);
+      if (graph.param(id).requires_grad != trained) {
+        continue;
+      }
+      std::int64_t& end = ends[graph.dtype(id)];
+      begins_[graph.storage_of(graph.param(id).value).index()] = end;
+      const std::int64_t numel = graph.numel(id);
+      end += padded ? (numel + ranks - 1) / ranks * ranks : numel;
+    }
+  }
+}
+
+std::int64_t ParamAlignment::Shift(const Graph& graph, ValueId value) const {
+  const std::int64_t begin = begins_[graph.storage_of(value).index()];
+  return begin * ElementBytes(graph.value(value).dtype) % kAlignment;
+}
+
+Duration ParamAlignment::Delay(const Graph& graph,
+                               OpId id,
+                               Duration time,
+                               const GpuSpec& gpu) const {
+  const Op& op = graph.op(id);
+  if (!gpu.kernels || op.inputs.empty() ||
+      ElementBytes(graph.value(op.inputs.front()).dtype) != kHalfPrecision) {
+    return Duration();
+  }
+  if (const auto factors = FindFactors(graph, id)) {
+    const std::int64_t left = Shift(graph, factors->left);
+    const std::int64_t right = Shift(graph, factors->right);
+    if ((left == 0 && right == 0) || !IsAlignedProduct(graph, id)) {
+      return Duration();
+    }
+    const bool half = left % kHalfAlignment == 0 && right % kHalfAlignment == 0;
+    const ProductRates& rates = gpu.kernels->product;
+    const double times = gpu.matmul_efficiency / (half ? rates.half_aligned : rates.unaligned);
+    return FromSeconds(time.seconds() * (times - 1));
+  }
+  const auto weight = FindSingleKernel(graph, id);
+  if (!weight || Shift(graph, *weight) == 0) {
+    return Duration();
+  }
+  // Of a backward the input's gradient needs the weight, the weight's does not.
+  const bool backward = graph.target(id).ends_with("_backward");
+  const auto made = [&](std::size_t i) {
+    return i < op.outputs.size() && !op.outputs[i].is_none();
+  };
+  if (backward && !made(0)) {
+    return Duration();
+  }
+  const ConvolutionRates& rates = gpu.kernels->convolution;
+  const double products = backward && made(1) ? 2 : 1;
+  return FromSeconds(SecondsAtPeak(graph, id, gpu) / products *
+                     (1 / rates.few_channels - 1 / (backward ? rates.backward : rates.forward)));
+}
+
+}  // namespace dcsim

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "model/cost/cluster.h"
+#include "model/ir/graph.h"
+#include "model/ir/plan.h"
+
+namespace dcsim {
+
+/// Where parameters lie: ZeRO-1 and 2 keep them side by side in one tensor a dtype, so that one of
+/// odd size (a bias of 4 elements) shifts all behind it from the multiples of 16 bytes that fast
+/// kernels need. ZeRO-3 gathers each into memory of its own.
+class ParamAlignment {
+ public:
+  /// Nothing is shifted in stage 3.
+  ParamAlignment(const Graph& graph, const ScheduleOptions& options, int ranks);
+
+  /// What an op takes besides `time`, measured or priced with its parameters at multiples of 16
+  /// bytes: of a product as much as the ratio of the GPU file's shares says (`half_aligned`,
+  /// `unaligned`), of a convolution with kernels of one element its FLOPs at `few_channels`, of
+  /// everything else nothing. Half precision only. Source: docs/costs.md.
+  Duration Delay(const Graph& graph, OpId id, Duration time, const GpuSpec& gpu) const;
+
+ private:
+  /// Bytes by which a tensor begins behind a multiple of 16.
+  std::int64_t Shift(const Graph& graph, ValueId value) const;
+
+  std::vector<std::int64_t> begins_;  // by storage: elements in front of a parameter, else 0
+};
+
+}  // namespace dcsim

@@ -1,0 +1,80 @@
+// What it costs that ZeRO-1 and 2 keep parameters side by side, on the GPU of gpu_with_kernels.h:
+// products at half of the peak, a fifth half aligned and a tenth unaligned.
+
+#include "model/cost/param_alignment.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/model/cost/gpu_with_kernels.h"
+
+namespace dcsim {
+namespace {
+
+/// A bias of `odd` elements in front of a weight that a product reads transposed.
+Graph BiasAndWeight(const std::string& odd, const std::string& dtype = "bfloat16") {
+  return OneOp("param b " + dtype + "[" + odd + "]\nparam w " + dtype + "[64,32]\ninput a " +
+                   dtype + "[16,32]",
+               "y: " + dtype + "[16,64] = aten::mm(a, v)",
+               "v: " + dtype + "[32,64] views w = aten::t(w)\n");
+}
+
+/// What is added to 10 us, in us.
+double Delay(const Graph& graph, int stage, ReduceCollective collective, int ranks = 3) {
+  ScheduleOptions options;
+  options.stage = stage;
+  options.reduce_collective = collective;
+  const ParamAlignment alignment(graph, options, ranks);
+  return alignment.Delay(graph, MakerOf(graph), Duration::FromUs(10), GpuWithKernels()).us();
+}
+
+double InStage(int stage, const std::string& odd) {
+  return Delay(BiasAndWeight(odd), stage, ReduceCollective::kAllReduce);
+}
+
+// 0.5 of the peak at multiples of 16 bytes, 0.2 at multiples of 4, 0.1 at odd ones of 2.
+TEST(ParamAlignmentTest, WeightsBehindAnOddBiasAreSlow) {
+  for (const int stage : {1, 2}) {
+    EXPECT_DOUBLE_EQ(InStage(stage, "8"), 0);
+    EXPECT_DOUBLE_EQ(InStage(stage, "4"), 15);
+    EXPECT_DOUBLE_EQ(InStage(stage, "2"), 15);
+    EXPECT_DOUBLE_EQ(InStage(stage, "1"), 40);
+  }
+}
+
+TEST(ParamAlignmentTest, GatheredParametersLieAlone) {
+  EXPECT_DOUBLE_EQ(InStage(3, "1"), 0);
+}
+
+// 6 elements fill two shards of three; of four ranks 8.
+TEST(ParamAlignmentTest, ShardsOfReduceScatterArePadded) {
+  const Graph graph = BiasAndWeight("6");
+  EXPECT_DOUBLE_EQ(Delay(graph, 1, ReduceCollective::kReduceScatter, 3), 15);
+  EXPECT_DOUBLE_EQ(Delay(graph, 1, ReduceCollective::kReduceScatter, 4), 0);
+}
+
+TEST(ParamAlignmentTest, Float32IsLeftAlone) {
+  EXPECT_DOUBLE_EQ(Delay(BiasAndWeight("1", "float32"), 1, ReduceCollective::kAllReduce), 0);
+}
+
+// Rows of 31 elements are slow wherever they begin.
+TEST(ParamAlignmentTest, SlowProductsGetNoSlower) {
+  const Graph graph = OneOp("param b bfloat16[1]\nparam w bfloat16[32,31]\ninput a bfloat16[16,32]",
+                            "y: bfloat16[16,31] = aten::mm(a, w)");
+  EXPECT_DOUBLE_EQ(Delay(graph, 1, ReduceCollective::kAllReduce), 0);
+}
+
+// 6.7109e10 FLOP at a peak of 1e15, at 0.1 of it instead of 0.4, with channels first and kernels of
+// one element; others take it.
+TEST(ParamAlignmentTest, ConvolutionsOfOneElementNeedAlignedWeights) {
+  const auto delay = [](const std::string& kernel) {
+    const Graph graph = OneOp("param b bfloat16[4]\nparam w bfloat16[1024,1024," + kernel +
+                                  "]\ninput a bfloat16[125,1024,16,16]",
+                              "y: bfloat16[125,1024,16,16] = aten::convolution(a, w)");
+    return Delay(graph, 1, ReduceCollective::kAllReduce);
+  };
+  EXPECT_NEAR(delay("1,1"), 67.108864 * (10 - 2.5), 1e-3);
+  EXPECT_EQ(delay("3,3"), 0);
+}
+
+}  // namespace
+}  // namespace dcsim

@@ -1,0 +1,72 @@
+"""Times of products and convolutions whose weight begins some bytes behind a multiple of 16, as parameters do that ZeRO-1
+and 2 keep side by side in one tensor. Needs a GPU; prints one JSON object a line.
+
+  python3 tools/oracles/unaligned_weights.py > configs/measured/h200-unaligned-weights.jsonl
+"""
+
+import json
+import math
+
+import torch
+from torch.nn import functional
+
+OFFSETS = (0, 16, 8, 4, 2)  # bytes
+FLAT = torch.randn(64 * 1024 * 1024, device="cuda", dtype=torch.bfloat16) * 0.01
+
+
+def microseconds(run, repeats=30):
+    for _ in range(5):
+        run()
+    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    begin.record()
+    for _ in range(repeats):
+        run()
+    end.record()
+    torch.cuda.synchronize()
+    return round(begin.elapsed_time(end) / repeats * 1e3, 1)
+
+
+def weight(shape, offset):
+    return FLAT[offset // 2 : offset // 2 + math.prod(shape)].view(shape)
+
+
+def convolution(images, shape, padding):
+    image = torch.randn(images, device="cuda", dtype=torch.bfloat16)
+    gradient = torch.randn_like(functional.conv2d(image, weight(shape, 0), padding=padding))
+    for offset in OFFSETS:
+        filters = weight(shape, offset)
+        layout = [[1, 1], [padding, padding], [1, 1], False, [0, 0], 1]
+
+        def backward(filters=filters, layout=layout):
+            torch.ops.aten.convolution_backward(gradient, image, filters, None, *layout, [True, True, False])
+
+        forward_us = microseconds(lambda: functional.conv2d(image, filters, padding=padding))
+        print_times("convolution", images, shape, offset, forward_us, microseconds(backward))
+
+
+def product(rows, depth, columns):
+    left = torch.randn(rows, depth, device="cuda", dtype=torch.bfloat16)
+    gradient = torch.randn(rows, columns, device="cuda", dtype=torch.bfloat16)
+    for offset in OFFSETS:
+        right = weight((columns, depth), offset)
+        forward_us = microseconds(lambda: functional.linear(left, right))
+        backward_us = microseconds(lambda: torch.mm(gradient, right))
+        print_times("linear", (rows, depth), (columns, depth), offset, forward_us, backward_us)
+
+
+def print_times(name, read, shape, offset, forward_us, backward_us):
+    line = {"op": name, "input": read, "weight": shape, "offset_bytes": offset}
+    print(json.dumps({**line, "forward_us": forward_us, "backward_us": backward_us}), flush=True)
+
+
+if __name__ == "__main__":
+    version = {"torch": torch.__version__, "cudnn": torch.backends.cudnn.version(), "gpu": torch.cuda.get_device_name()}
+    print(json.dumps(version))
+    convolution((16, 2560, 16, 16), (1280, 2560, 1, 1), 0)
+    convolution((16, 960, 64, 64), (320, 960, 1, 1), 0)
+    convolution((16, 1280, 16, 16), (1280, 1280, 3, 3), 1)
+    convolution((16, 320, 64, 64), (320, 320, 3, 3), 1)
+    product(4096, 4096, 4096)
+    product(4096, 1024, 4096)
+    product(16384, 1024, 1024)
+    product(4096, 4096, 12288)
