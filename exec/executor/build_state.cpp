@@ -66,9 +66,8 @@ at::Tensor PinnedShards(const ExecutorState& state, DType dtype, std::int64_t el
 FlatTensors AllocateFlat(const ExecutorState& state, std::size_t g) {
   const FlatGroup& group = state.layout.groups()[g];
   const std::int64_t partition = state.layout.partition(g);
+  const std::int64_t weights = state.layout.weights(g);
   FlatTensors flat;
-  const std::int64_t weights =
-      WeightElements(state.graph(), group, state.schedule().options(), state.ranks());
   flat.weights = state.offloads_params() ? PinnedShards(state, group.dtype, weights)
                                          : Uninitialised(state, group.dtype, weights);
   if (partition == 0) {

@@ -8,26 +8,24 @@ ParamLayout::ParamLayout(const Graph& graph, const ScheduleOptions& options, int
     : stage_(options.stage),
       ranks_(ranks),
       by_parameter_(CutByParameter(options)),
-      groups_(FlatGroups(graph)),
+      groups_(LaidOutGroups(graph, options, ranks)),
       places_(graph.params.size()) {
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     partitions_.push_back(PartitionElements(graph, groups_[g], ranks, by_parameter_));
-    std::int64_t weights = 0;
+    const std::vector<std::int64_t> offsets = WeightOffsets(graph, groups_[g], options, ranks);
+    weights_.push_back(offsets.back());
     std::int64_t flat = 0;
     std::int64_t partition = 0;
-    for (const ParamId id : groups_[g].params) {
+    for (std::size_t i = 0; i < groups_[g].params.size(); ++i) {
+      const ParamId id = groups_[g].params[i];
       ParamPlace& place = places_[id.index()];
       place.group = g;
       place.numel = graph.numel(id);
       place.shard = ShardElements(place.numel, ranks);
       place.trainable = graph.param(id).requires_grad;
-      if (!place.trainable && !by_parameter_) {
-        weights = std::max(weights, partitions_[g] * ranks);  // behind the partitions' padding
-      }
-      place.weights = weights;
+      place.weights = offsets[i];
       place.flat = flat;
       place.partition = partition;
-      weights += WeightElements(graph, id, options, ranks);
       flat += place.trainable ? place.numel : 0;
       partition += place.trainable ? place.shard : 0;
     }

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "model/graph/sharding.h"
 #include "model/ir/graph.h"
 #include "model/ir/plan.h"
-#include "model/passes/sharding.h"
 
 namespace dcsim::exec {
 
@@ -38,6 +38,8 @@ class ParamLayout {
   const std::vector<FlatGroup>& groups() const { return groups_; }
   /// Elements of one rank's partition of a group.
   std::int64_t partition(std::size_t group) const { return partitions_[group]; }
+  /// Elements of a group's flat weights on one rank.
+  std::int64_t weights(std::size_t group) const { return weights_[group]; }
   bool by_parameter() const { return by_parameter_; }
   int stage() const { return stage_; }
   int ranks() const { return ranks_; }
@@ -51,6 +53,7 @@ class ParamLayout {
   bool by_parameter_;
   std::vector<FlatGroup> groups_;
   std::vector<std::int64_t> partitions_;
+  std::vector<std::int64_t> weights_;
   std::vector<ParamPlace> places_;
 };
 

@@ -1,16 +1,15 @@
 #include "model/cost/param_alignment.h"
 
 #include <cmath>
-#include <map>
 
 #include "model/cost/op_flops.h"
 #include "model/cost/product_time.h"
 #include "model/cost/roofline.h"
+#include "model/graph/sharding.h"
 
 namespace dcsim {
 namespace {
 
-constexpr std::int64_t kAlignment = 16;
 constexpr std::int64_t kHalfAlignment = 4;
 constexpr std::int64_t kHalfPrecision = 2;  // bytes
 
@@ -22,25 +21,20 @@ Duration FromSeconds(double seconds) {
 
 ParamAlignment::ParamAlignment(const Graph& graph, const ScheduleOptions& options, int ranks)
     : begins_(graph.storages.size()) {
-  const bool padded = options.reduce_collective == ReduceCollective::kReduceScatter;
-  std::map<DType, std::int64_t> ends;
-  for (const bool trained : {true, false}) {
-    for (std::size_t i = 0; options.stage != 3 && i < graph.params.size(); ++i) {
-      const ParamId id(i);
-      if (graph.param(id).requires_grad != trained) {
-        continue;
-      }
-      std::int64_t& end = ends[graph.dtype(id)];
-      begins_[graph.storage_of(graph.param(id).value).index()] = end;
-      const std::int64_t numel = graph.numel(id);
-      end += padded ? (numel + ranks - 1) / ranks * ranks : numel;
+  if (options.stage == 3) {
+    return;
+  }
+  for (const FlatGroup& group : LaidOutGroups(graph, options, ranks)) {
+    const std::vector<std::int64_t> offsets = WeightOffsets(graph, group, options, ranks);
+    for (std::size_t i = 0; i < group.params.size(); ++i) {
+      begins_[graph.storage_of(graph.param(group.params[i]).value).index()] = offsets[i];
     }
   }
 }
 
 std::int64_t ParamAlignment::Shift(const Graph& graph, ValueId value) const {
   const std::int64_t begin = begins_[graph.storage_of(value).index()];
-  return begin * ElementBytes(graph.value(value).dtype) % kAlignment;
+  return begin * ElementBytes(graph.value(value).dtype) % kTensorAlignment;
 }
 
 Duration ParamAlignment::Delay(const Graph& graph,

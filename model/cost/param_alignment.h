@@ -11,7 +11,8 @@ namespace dcsim {
 
 /// Where parameters lie: ZeRO-1 and 2 keep them side by side in one tensor a dtype, so that one of
 /// odd size (a bias of 4 elements) shifts all behind it from the multiples of 16 bytes that fast
-/// kernels need. ZeRO-3 gathers each into memory of its own.
+/// kernels need (`align_tensors` puts such parameters last). ZeRO-3 gathers each into memory of its
+/// own.
 class ParamAlignment {
  public:
   /// Nothing is shifted in stage 3.

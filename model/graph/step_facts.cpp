@@ -45,7 +45,8 @@ void AnalyseOp(
     const Graph& graph, OpId id, bool writes, StepFacts& facts, std::vector<bool>& exists) {
   const Op& op = graph.op(id);
   bool view = !op.outputs.empty() && !writes;
-  for (const ValueId output : op.outputs) {
+  for (std::size_t i = 0; i < op.outputs.size(); ++i) {
+    const ValueId output = op.outputs[i];
     if (output.is_none()) {
       view = false;
       continue;
@@ -57,7 +58,10 @@ void AnalyseOp(
     view = false;
     exists[storage.index()] = true;
     facts.producer[storage.index()] = id;
-    facts.allocates[id.index()].push_back(storage);
+    facts.on_host[storage.index()] = IsMadeOnHost(graph, id, i);
+    if (!facts.on_host[storage.index()]) {
+      facts.allocates[id.index()].push_back(storage);
+    }
   }
   facts.is_view[id.index()] = view;
 }
@@ -70,6 +74,7 @@ StepFacts AnalyseStep(const Graph& graph) {
   facts.producer.resize(graph.storages.size());
   facts.param_of.resize(graph.storages.size());
   facts.is_constant.resize(graph.storages.size());
+  facts.on_host.resize(graph.storages.size());
   facts.allocates.resize(graph.ops.size());
   std::vector<bool> exists(graph.storages.size());
   MarkResidents(graph, facts, exists);
@@ -78,6 +83,15 @@ StepFacts AnalyseStep(const Graph& graph) {
     AnalyseOp(graph, OpId(i), writers[graph.ops[i].schema], facts, exists);
   }
   return facts;
+}
+
+bool IsMadeOnHost(const Graph& graph, OpId id, std::size_t output) {
+  constexpr std::size_t kSeed = 2;
+  constexpr std::size_t kOffset = 3;
+  const std::string_view target = graph.target(id);
+  return (output == kSeed || output == kOffset) &&
+         (target == "aten::_scaled_dot_product_efficient_attention" ||
+          target == "aten::_efficient_attention_forward");
 }
 
 std::vector<UseSpan> FindUses(const Graph& graph, const std::vector<OpId>& order) {

@@ -13,10 +13,17 @@ struct StepFacts {
                                   // tangents
   std::vector<ParamId> param_of;  // by storage: the parameter that lives in it, or None()
   std::vector<bool> is_constant;  // by storage: of a buffer or an input of the step
-  std::vector<std::vector<StorageId>> allocates;  // by op: the storages that it brings to life
+  std::vector<bool> on_host;      // by storage: in the host's memory, whatever the op runs on
+  std::vector<std::vector<StorageId>>
+      allocates;  // by op: the GPU's storages that it brings to life
 };
 
 StepFacts AnalyseStep(const Graph& graph);
+
+/// Whether an output of an op is a tensor of the host: the random seed and offset that
+/// memory-efficient attention saves outside of CUDA graphs (PyTorch, attention.cu: Note [Seed and
+/// Offset Device]).
+bool IsMadeOnHost(const Graph& graph, OpId id, std::size_t output);
 
 /// Positions in one graph's order where a storage is first and last touched by an op.
 struct UseSpan {

@@ -81,7 +81,9 @@ struct ScheduleOptions {
   GradientReduction gradient_reduction = GradientReduction::kEachBackward;
   int communicators = 1;                 // 1: gathers and reductions queue in one; 2: one each
   Engine gather_engine = Engine::kNccl;  // of ZeRO-3's gathers
-  bool fuse_casts = false;  // ZeRO-3: parameters are gathered in the dtype that they are cast to
+  bool fuse_casts = false;     // ZeRO-3: parameters are gathered in the dtype that they are cast to
+  bool align_tensors = false;  // flat tensors and DeepCompile's buckets hold all that can begin at
+                               // multiples of 16 bytes there (model/graph/sharding.h)
   DeviceSynchronization synchronize;
   ReleaseMode release = ReleaseMode::kEventOrdered;
   std::optional<double> gradient_clipping;  // largest norm of the whole gradient

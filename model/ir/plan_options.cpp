@@ -87,6 +87,7 @@ void ReadScheduleOptions(ObjectReader& object, ScheduleOptions& options) {
   ReadRange(object, "communicators", 1, 2, options.communicators);
   object.OptionalChoice("gather_engine", kEngineNames, options.gather_engine);
   object.Optional("fuse_casts", ReadBool, options.fuse_casts);
+  object.Optional("align_tensors", ReadBool, options.align_tensors);
   object.Optional("sync_before_allgather", ReadBool, options.synchronize.before_allgather);
   object.Optional("sync_after_allgather", ReadBool, options.synchronize.after_allgather);
   object.Optional("sync_before_reduce", ReadBool, options.synchronize.before_reduce);
@@ -113,6 +114,7 @@ void PrintScheduleOptions(const ScheduleOptions& options, Json& document) {
   document["communicators"] = options.communicators;
   document["gather_engine"] = NameOf(kEngineNames, options.gather_engine);
   document["fuse_casts"] = options.fuse_casts;
+  document["align_tensors"] = options.align_tensors;
   document["sync_before_allgather"] = options.synchronize.before_allgather;
   document["sync_after_allgather"] = options.synchronize.after_allgather;
   document["sync_before_reduce"] = options.synchronize.before_reduce;

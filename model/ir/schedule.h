@@ -157,7 +157,7 @@ enum class BufferClass : std::uint8_t {
 std::string_view BufferClassName(BufferClass buffer_class);
 std::span<const std::string_view> BufferClassNames();
 
-/// Of optimizer states: a number for each, by flat tensor (FlatGroups, model/passes/sharding.h).
+/// Of optimizer states: a number for each, by flat tensor (FlatGroups, model/graph/sharding.h).
 constexpr std::uint32_t StateIndex(std::size_t group, OptimizerTensor tensor) {
   return static_cast<std::uint32_t>(group * kOptimizerTensors + static_cast<std::size_t>(tensor));
 }

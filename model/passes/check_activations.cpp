@@ -85,24 +85,29 @@ class Checker {
   std::vector<std::string>& faults_;
 };
 
-/// By graph: whether an op of it touches a storage; and the graph that allocates it.
+/// By graph: whether an op of it touches a storage; the graph that allocates it, and where.
 struct StorageUses {
   std::vector<bool> used;
   std::optional<std::size_t> made;
+  bool on_host = false;
 };
 
 StorageUses UsesOf(const Graph& graph, StorageId storage) {
   StorageUses uses;
   uses.used.resize(graph.graphs.size());
-  for (const Op& op : graph.ops) {
+  for (std::size_t i = 0; i < graph.ops.size(); ++i) {
+    const Op& op = graph.ops[i];
     const auto in_storage = [&](ValueId value) {
       return !value.is_none() && graph.storage_of(value) == storage;
     };
     const bool reads = std::any_of(op.inputs.begin(), op.inputs.end(), in_storage);
-    const bool writes = std::any_of(op.outputs.begin(), op.outputs.end(), in_storage);
+    const auto written = std::find_if(op.outputs.begin(), op.outputs.end(), in_storage);
+    const bool writes = written != op.outputs.end();
     uses.used[op.graph.index()] = uses.used[op.graph.index()] || reads || writes;
     if (writes && !reads && !uses.made) {
+      const auto output = static_cast<std::size_t>(written - op.outputs.begin());
       uses.made = op.graph.index();
+      uses.on_host = IsMadeOnHost(graph, OpId(i), output);
     }
   }
   return uses;
@@ -113,7 +118,7 @@ StorageUses UsesOf(const Graph& graph, StorageId storage) {
 bool MayLeave(const Graph& graph, ValueId value, std::size_t from, std::size_t to) {
   const StorageId storage = graph.storage_of(value);
   const StorageUses uses = UsesOf(graph, storage);
-  if (uses.made != from || to <= from) {
+  if (uses.made != from || uses.on_host || to <= from) {
     return false;
   }
   for (std::size_t g = 0; g < graph.graphs.size(); ++g) {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "model/passes/sharding.h"
+#include "model/graph/sharding.h"
 
 namespace dcsim {
 namespace {

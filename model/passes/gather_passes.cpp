@@ -6,9 +6,9 @@
 
 #include "model/base/error.h"
 #include "model/base/text.h"
+#include "model/graph/sharding.h"
 #include "model/graph/step_facts.h"
 #include "model/passes/deepcompile/prefetch.h"
-#include "model/passes/sharding.h"
 
 namespace dcsim {
 namespace {

@@ -176,6 +176,12 @@ void WaitForBuffer(LowerState& state, ReduceBuffer& buffer) {
   buffer.waited = true;
 }
 
+/// Where the next gradient would begin in a bucket, in elements.
+std::int64_t NextOffset(const LowerState& state, const ReduceBucket& bucket) {
+  const std::int64_t aligned = kTensorAlignment / ElementBytes(bucket.dtype);
+  return RoundUp(bucket.offset, state.plan.options.align_tensors ? aligned : 1);
+}
+
 /// Puts a gradient into the bucket (DeepCompile's reduceGrad).
 void AddToBucket(LowerState& state, ParamId param, BufferId gradient) {
   const DType dtype = state.graph.dtype(param);
@@ -183,9 +189,11 @@ void AddToBucket(LowerState& state, ParamId param, BufferId gradient) {
   const std::int64_t numel = state.graph.numel(param);
   const std::int64_t elements =
       state.by_parameter() ? GatheredElements(numel, state.plan.ranks) : numel;
-  if (bucket.offset > 0 && bucket.offset + elements > bucket.buffers[bucket.current].capacity) {
+  const std::int64_t capacity = bucket.buffers[bucket.current].capacity;
+  if (bucket.offset > 0 && NextOffset(state, bucket) + elements > capacity) {
     Flush(state, bucket);
   }
+  bucket.offset = NextOffset(state, bucket);
   if (elements > bucket.buffers[bucket.current].capacity) {
     Grow(state, bucket, elements);
   }

@@ -55,10 +55,10 @@ FlatBuffers AddFlatBuffers(LowerState& state, std::size_t g) {
   if (state.plan.options.offload_parameters) {
     AddHostShards(state, g);
   } else {
-    flat.weights =
-        AddResident(state, BufferClass::kParameter,
-                    Bytes(WeightElements(state.graph, group, state.plan.options, state.plan.ranks) *
-                          element_bytes));
+    flat.weights = AddResident(
+        state, BufferClass::kParameter,
+        Bytes(WeightOffsets(state.graph, group, state.plan.options, state.plan.ranks).back() *
+              element_bytes));
   }
   if (flat.partition == 0) {
     return flat;  // every parameter of the group is frozen

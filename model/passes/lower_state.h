@@ -4,13 +4,13 @@
 #include <map>
 #include <vector>
 
+#include "model/graph/sharding.h"
 #include "model/graph/step_facts.h"
 #include "model/ir/graph.h"
 #include "model/ir/plan.h"
 #include "model/ir/profile.h"
 #include "model/ir/schedule.h"
 #include "model/passes/lower.h"
-#include "model/passes/sharding.h"
 
 namespace dcsim {
 

@@ -1,6 +1,6 @@
 #include "model/passes/offload_optimizer.h"
 
-#include "model/passes/sharding.h"
+#include "model/graph/sharding.h"
 
 namespace dcsim {
 namespace {

@@ -6,6 +6,7 @@
 #include "model/base/error.h"
 #include "model/base/text.h"
 #include "model/graph/fused_casts.h"
+#include "model/graph/sharding.h"
 #include "model/graph/step_facts.h"
 #include "model/passes/check_activations.h"
 #include "model/passes/check_events.h"
@@ -17,7 +18,6 @@
 #include "model/passes/offload_parameters.h"
 #include "model/passes/pass_list.h"
 #include "model/passes/plain_policy.h"
-#include "model/passes/sharding.h"
 
 namespace dcsim {
 namespace {

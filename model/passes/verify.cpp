@@ -4,8 +4,8 @@
 #include <array>
 
 #include "model/base/error.h"
+#include "model/graph/sharding.h"
 #include "model/ir/task_label.h"
-#include "model/passes/sharding.h"
 
 namespace dcsim {
 namespace {

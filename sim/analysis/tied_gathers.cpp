@@ -1,7 +1,7 @@
 #include "sim/analysis/tied_gathers.h"
 
 #include "model/graph/fused_casts.h"
-#include "model/passes/sharding.h"
+#include "model/graph/sharding.h"
 
 namespace dcsim {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "model/base/error.h"
 #include "model/cost/power.h"
+#include "model/graph/sharding.h"
 #include "model/graph/step_facts.h"
-#include "model/passes/sharding.h"
 
 namespace dcsim {
 namespace {
@@ -51,7 +51,8 @@ class Hasher {
     Add(static_cast<std::uint64_t>(options.buffer_lifetime));
     Add(static_cast<std::uint64_t>(options.gradient_reduction));
     Add(static_cast<std::uint64_t>(options.communicators));
-    Add(static_cast<std::uint64_t>(options.gather_engine) | (options.fuse_casts ? 2U : 0U));
+    Add(static_cast<std::uint64_t>(options.gather_engine) | (options.fuse_casts ? 2U : 0U) |
+        (options.align_tensors ? 4U : 0U));
     Add((options.synchronize.before_allgather ? 1U : 0U) |
         (options.synchronize.after_allgather ? 2U : 0U) |
         (options.synchronize.before_reduce ? 4U : 0U) |

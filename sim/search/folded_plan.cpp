@@ -4,7 +4,7 @@
 #include <map>
 
 #include "model/cost/collective_cost.h"
-#include "model/passes/sharding.h"
+#include "model/graph/sharding.h"
 
 namespace dcsim {
 namespace {

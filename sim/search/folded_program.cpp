@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "model/cost/collective_cost.h"
+#include "model/graph/sharding.h"
 #include "model/graph/step_facts.h"
-#include "model/passes/sharding.h"
 
 namespace dcsim {
 namespace {

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <array>
 
-#include "model/passes/sharding.h"
+#include "model/graph/sharding.h"
 #include "sim/search/persistence.h"
 #include "sim/search/strategy.h"
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/search/useful_options.h"
+
 namespace dcsim {
 namespace {
 
@@ -155,13 +157,15 @@ SearchResult Search(Evaluator& evaluator,
                     const SearchSpace& space,
                     const SearchSettings& settings) {
   SearchSpace decided = space;
-  LeaveOutUselessFusing(evaluator.problem().inputs.graph, decided);
-  const Moves moves(evaluator.problem(), decided);
+  const SearchProblem& problem = evaluator.problem();
+  LeaveOutUselessFusing(problem.inputs.graph, decided);
+  DecideAlignment(problem.inputs.graph, problem.ranks, decided);
+  const Moves moves(problem, decided);
   if (settings.method == SearchMethod::kDefault) {
     return SearchByDefault(evaluator, moves, settings);
   }
   Driver driver(evaluator, settings);
-  driver.Run(*MakeExhaustive(moves, evaluator.problem(), kMostExhaustive), kMostExhaustive);
+  driver.Run(*MakeExhaustive(moves, problem, kMostExhaustive), kMostExhaustive);
   return driver.Finish(/*complete=*/true);
 }
 

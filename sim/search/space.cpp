@@ -4,8 +4,6 @@
 #include <functional>
 
 #include "model/base/error.h"
-#include "model/cost/collective_cost.h"
-#include "model/graph/fused_casts.h"
 #include "model/ir/plan_options.h"
 #include "model/passes/gather_passes.h"
 #include "model/passes/resolve.h"
@@ -270,33 +268,6 @@ void TakeTraining(const ScheduleOptions& baseline, SearchSpace& space) {
   }
 }
 
-bool LeaveOutUnmeasuredCopies(const Cluster& cluster, int ranks, SearchSpace& space) {
-  const bool measured =
-      HasCollectiveTable(cluster, CollectiveKind::kAllGather, Engine::kCopyEngine, ranks);
-  const auto copies = [](const ScheduleOptions& options) {
-    return options.gather_engine == Engine::kCopyEngine;
-  };
-  const bool has_others = std::any_of(
-      space.options.begin(), space.options.end(),
-      [&](const ScheduleOptions& options) { return options.stage == 3 && !copies(options); });
-  return !measured && has_others && std::erase_if(space.options, copies) > 0;
-}
-
-void LeaveOutUselessFusing(const Graph& graph, SearchSpace& space) {
-  const Graph fused = FuseCasts(graph);
-  const bool fuses = std::any_of(fused.params.begin(), fused.params.end(),
-                                 [](const Param& param) { return param.gather_dtype.has_value(); });
-  if (fuses) {
-    return;
-  }
-  std::vector<ScheduleOptions> kept;
-  for (ScheduleOptions options : space.options) {
-    options.fuse_casts = false;
-    AddOnce(options, kept);
-  }
-  space.options = std::move(kept);
-}
-
 Json DefaultSearchSpace() {
   return {
       {"format", kFormat},
@@ -309,7 +280,8 @@ Json DefaultSearchSpace() {
         {"flush_collectives", {"per_parameter", "one_per_bucket"}},
         {"communicators", {1, 2}},
         {"gather_engine", {"nccl", "copy_engine"}},
-        {"fuse_casts", {false, true}}}},
+        {"fuse_casts", {false, true}},
+        {"align_tensors", {true}}}},
       {"gathers",
        {{"most_ahead", 64},
         {"most_in_launch", 16},

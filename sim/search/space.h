@@ -42,15 +42,6 @@ struct SearchSpace {
 /// them and differ.
 void TakeTraining(const ScheduleOptions& baseline, SearchSpace& space);
 
-/// Leaves gathers by copy engines out where the cluster has no table of them for this number of
-/// ranks: the ring of NCCL that stands in for a missing table knows nothing of copies. Where the
-/// space has no other gathers, they stay. Returns whether something was left out.
-bool LeaveOutUnmeasuredCopies(const Cluster& cluster, int ranks, SearchSpace& space);
-
-/// `fuse_casts` is decided only where the graph has casts to fuse: without any, both values are one
-/// schedule, which is kept once.
-void LeaveOutUselessFusing(const Graph& graph, SearchSpace& space);
-
 /// Reads a dc-space/1 document. Every combination of the listed options is kept that no rule of
 /// plans forbids; what a stage does not look at takes its first value. Throws Error with every
 /// fault: unknown keys with the nearest known one, values out of range, no combination left and

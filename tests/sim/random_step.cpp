@@ -4,10 +4,10 @@
 #include <random>
 #include <vector>
 
+#include "model/graph/sharding.h"
 #include "model/graph/step_facts.h"
 #include "model/ir/graph_text.h"
 #include "model/passes/resolve.h"
-#include "model/passes/sharding.h"
 
 namespace dcsim {
 namespace {

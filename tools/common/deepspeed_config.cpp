@@ -245,6 +245,10 @@ std::vector<std::string> MissingOf(const Plan& plan, const Graph& graph) {
         "gathers by copy engines between two barriers a step: DeepCompile's symmetric_memory has "
         "two a gather");
   }
+  if (options.align_tensors) {
+    missing.push_back(
+        "tensors at multiples of 16 bytes: give the optimizer the parameters of odd size last");
+  }
   if (options.fuse_casts) {
     missing.push_back(
         "gathers in the dtype that parameters are cast to: DeepCompile's prefetch pass undoes "

@@ -143,6 +143,19 @@ void AddTied(const LoadedStep& step, Explanation& explanation) {
   explanation.tied = TiedValue{*found, result.peak_reserved, result.step_time};
 }
 
+/// The same plan with `align_tensors`, where parameters of odd size shift others.
+void AddShifted(const LoadedStep& step, Explanation& explanation) {
+  const auto found = FindShiftedParams(step.plan, step.workload.graph);
+  if (!found) {
+    return;
+  }
+  Plan plan = step.plan;
+  plan.options.align_tensors = true;
+  const Result result =
+      Predict(LowerFor(plan, step.inputs()), plan, step.inputs(), /*keep_timeline=*/false).result;
+  explanation.shifted = ShiftedValue{*found, result.peak_reserved, result.step_time};
+}
+
 /// The plan's and its rivals' times, with the tables as they are and with each error.
 void AddChoice(const ExplainOptions& options, const LoadedStep& step, Explanation& explanation) {
   std::vector<Schedule> schedules = {step.schedule};
@@ -190,6 +203,7 @@ ExitCode RunExplain(const ExplainOptions& options) {
   explanation.errors = TimesWith(TableErrors(), step, costs);
   AddMemoryValues(step, explanation);
   AddTied(step, explanation);
+  AddShifted(step, explanation);
   if (!options.against.empty()) {
     AddChoice(options, step, explanation);
   }

@@ -9,6 +9,7 @@
 #include "model/ir/plan_reader.h"
 #include "model/passes/resolve.h"
 #include "sim/analysis/step_clock.h"
+#include "sim/search/useful_options.h"
 #include "tools/common/file.h"
 #include "tools/common/interrupt.h"
 #include "tools/common/json_text.h"

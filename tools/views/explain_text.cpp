@@ -134,24 +134,49 @@ std::string ValueSection(const Explanation& each) {
   return text + "\nstep time if the tables are wrong\n" + ChangeLines(each.errors, each);
 }
 
+/// ", +12 MiB reserved" of a changed plan.
+std::string ReservedChange(const Explanation& each, Bytes reserved) {
+  const Bytes more = reserved - each.result.peak_reserved;
+  return (more < Bytes(0) ? "-" + FormatBytes(Bytes(0) - more) : "+" + FormatBytes(more)) +
+         " reserved";
+}
+
+std::string TimeLine(const Explanation& each, const std::string& change, Duration step_time) {
+  return "  " + Padded(change, 40) + Flush(FormatDuration(step_time), 8) +
+         Flush(SignedDuration(each.result.step_time, step_time), 10) + "\n";
+}
+
+std::string ShiftedSection(const Explanation& each, const Graph& graph) {
+  if (!each.shifted) {
+    return "";
+  }
+  const ShiftedParams& found = each.shifted->params;
+  const std::string others =
+      found.odd == 1 ? "" : " and " + std::to_string(found.odd - 1) + " more of odd size";
+  return "\ntensors at no multiple of 16 bytes\n  " + graph.param(found.first).name + " (" +
+         std::to_string(graph.numel(found.first)) + " elements)" + others + " shift " +
+         std::to_string(found.shifted) + " of " + std::to_string(graph.params.size()) +
+         " parameters in the flat weights, and gradients in\n  buckets. Products, convolutions and "
+         "collectives are slower on such tensors.\n" +
+         TimeLine(each, "align_tensors (" + ReservedChange(each, each.shifted->reserved) + ")",
+                  each.shifted->step_time);
+}
+
 std::string TiedSection(const Explanation& each, const Graph& graph) {
   if (!each.tied) {
     return "";
   }
   const TiedGathers& found = each.tied->gathers;
   const Param& param = graph.param(found.param);
-  const Bytes more = each.tied->reserved - each.result.peak_reserved;
-  const std::string change =
-      more < Bytes(0) ? "-" + FormatBytes(Bytes(0) - more) : "+" + FormatBytes(more);
   return "\ntied embeddings\n  " + param.name + " is " + param.tied.front() + " too: graph " +
          std::to_string(found.graph) +
          " needs it first and last.\n  Nothing else is released before it is gathered, and its own "
          "release needs all others:\n  both list schedulers of DeepCompile gather " +
          std::to_string(found.ahead) + " of " + std::to_string(found.gathers) + " parameters, " +
-         FormatBytes(found.bytes) + ", before they release one.\n  " +
-         Padded("gathers at use (plain-1, " + change + " reserved)", 40) +
-         Flush(FormatDuration(each.tied->step_time), 8) +
-         Flush(SignedDuration(each.result.step_time, each.tied->step_time), 10) + "\n";
+         FormatBytes(found.bytes) + ", before they release one.\n" +
+         TimeLine(each,
+                  "gathers at use (plain-1, " + ReservedChange(each, each.tied->reserved) + ")",
+                  each.tied->step_time);
 }
 
 std::string ChoiceSection(const Explanation& each) {
@@ -225,6 +250,17 @@ Json TiedJson(const std::optional<TiedValue>& tied, const Graph& graph) {
           {"at_use_peak_reserved_bytes", tied->reserved.count()}};
 }
 
+Json ShiftedJson(const std::optional<ShiftedValue>& shifted, const Graph& graph) {
+  if (!shifted) {
+    return nullptr;
+  }
+  return {{"first", graph.param(shifted->params.first).name},
+          {"odd", shifted->params.odd},
+          {"shifted", shifted->params.shifted},
+          {"aligned_step_time_ns", shifted->step_time.ns()},
+          {"aligned_peak_reserved_bytes", shifted->reserved.count()}};
+}
+
 }  // namespace
 
 std::string PrintExplanation(const Explanation& explanation,
@@ -233,7 +269,8 @@ std::string PrintExplanation(const Explanation& explanation,
                              bool memory) {
   return StepSection(explanation) + StallSection(explanation) +
          ExposureSection(explanation, schedule, graph) + CriticalSection(explanation) +
-         ValueSection(explanation) + TiedSection(explanation, graph) + ChoiceSection(explanation) +
+         ValueSection(explanation) + TiedSection(explanation, graph) +
+         ShiftedSection(explanation, graph) + ChoiceSection(explanation) +
          (memory ? MemorySection(explanation, schedule, graph) : "");
 }
 
@@ -278,6 +315,7 @@ Json PrintExplanationJson(const Explanation& each, const Schedule& schedule, con
           {"more_memory", ValueJson(each.more_memory)},
           {"less_memory", ValueJson(each.less_memory)},
           {"tied", TiedJson(each.tied, graph)},
+          {"shifted", ShiftedJson(each.shifted, graph)},
           {"peak_live_bytes", each.peak.bytes.count()},
           {"holders", holders}};
 }

@@ -7,6 +7,7 @@
 #include "model/ir/result.h"
 #include "sim/analysis/exposure.h"
 #include "sim/analysis/peak_holders.h"
+#include "sim/analysis/shifted_params.h"
 #include "sim/analysis/stalls.h"
 #include "sim/analysis/tied_gathers.h"
 
@@ -45,6 +46,13 @@ struct TiedValue {
   Duration step_time;
 };
 
+/// What parameters of odd size shift, and what `align_tensors` would make of the plan.
+struct ShiftedValue {
+  ShiftedParams params;
+  Bytes reserved;  // aligned
+  Duration step_time;
+};
+
 /// Everything that `dc-sim explain` says about one plan.
 struct Explanation {
   Result result;
@@ -57,6 +65,7 @@ struct Explanation {
   std::optional<MemoryValue> more_memory;
   std::optional<MemoryValue> less_memory;
   std::optional<TiedValue> tied;
+  std::optional<ShiftedValue> shifted;
   std::vector<std::string> rivals;
   std::vector<ChoiceRow> choice;
   LivePeak peak;

@@ -165,6 +165,7 @@ std::string DescribePlan(const Plan& plan, const Graph& graph) {
   text += options.communicators == 2 ? ", 2 communicators" : "";
   text += options.gather_engine == Engine::kCopyEngine ? ", copy engines" : "";
   text += options.fuse_casts ? ", casts fused" : "";
+  text += options.align_tensors ? ", tensors aligned" : "";
   text += options.allocator == AllocatorMode::kExpandableSegments ? ", expandable segments" : "";
   return options.stage == 3 ? text + DescribeGathers(plan, graph) : text;
 }

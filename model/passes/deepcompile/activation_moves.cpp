@@ -4,9 +4,9 @@
 #include <cstdlib>
 #include <optional>
 
+#include "model/graph/sharding.h"
 #include "model/passes/check_activations.h"
 #include "model/passes/pass_list.h"
-#include "model/passes/sharding.h"
 
 namespace dcsim {
 namespace {

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "model/graph/fused_casts.h"
+#include "model/graph/sharding.h"
 #include "model/passes/deepcompile/activation_moves.h"
 #include "model/passes/deepcompile/gather_scheduler.h"
 #include "model/passes/deepcompile/memory_profile.h"
@@ -12,7 +13,6 @@
 #include "model/passes/deepcompile/selective_gather.h"
 #include "model/passes/deepcompile/state_moves.h"
 #include "model/passes/pass_list.h"
-#include "model/passes/sharding.h"
 
 namespace dcsim {
 namespace {

@@ -4,7 +4,7 @@
 #include <set>
 #include <utility>
 
-#include "model/passes/sharding.h"
+#include "model/graph/sharding.h"
 
 namespace dcsim {
 namespace {
@@ -28,7 +28,7 @@ Bytes ResidentBytes(const Graph& graph,
     const std::int64_t element_bytes = ElementBytes(group.dtype);
     const std::int64_t partition = PartitionElements(graph, group, ranks, true);
     if (shards == MemoryProfile::Shards::kOnDevice) {
-      total += Rounded(Bytes(WeightElements(graph, group, options, ranks) * element_bytes));
+      total += Rounded(Bytes(WeightOffsets(graph, group, options, ranks).back() * element_bytes));
     }
     total += Rounded(Bytes(partition * (element_bytes + kStateBytes)));
   }
@@ -101,7 +101,7 @@ Bytes MemoryProfile::Before(std::size_t g) const {
   }
   Bytes total = resident_;
   for (const StorageId storage : kept) {
-    total += Rounded(graph_.storage(storage).bytes);
+    total += facts_.on_host[storage.index()] ? Bytes(0) : Rounded(graph_.storage(storage).bytes);
   }
   return total;
 }

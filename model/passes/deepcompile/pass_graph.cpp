@@ -5,9 +5,9 @@
 
 #include "model/base/error.h"
 #include "model/graph/fused_casts.h"
+#include "model/graph/sharding.h"
 #include "model/graph/step_facts.h"
 #include "model/ir/operator_schema.h"
-#include "model/passes/sharding.h"
 
 namespace dcsim {
 namespace {

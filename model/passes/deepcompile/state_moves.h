@@ -2,12 +2,12 @@
 
 #include <vector>
 
+#include "model/graph/sharding.h"
 #include "model/ir/graph.h"
 #include "model/ir/plan.h"
 #include "model/passes/deepcompile/offload_adam_states.h"
 #include "model/passes/deepcompile/prefetch.h"
 #include "model/passes/policy_inputs.h"
-#include "model/passes/sharding.h"
 
 namespace dcsim {
 

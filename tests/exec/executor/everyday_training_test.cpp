@@ -52,6 +52,24 @@ std::vector<TrainingRow> FusedCasts() {
   };
 }
 
+/// Parameters of odd size behind the others, frozen ones apart, gradients apart in their buckets.
+std::vector<TrainingRow> AlignedTensors() {
+  std::vector<TrainingRow> rows;
+  for (const std::string workload : {"frozen", "adapters"}) {
+    for (const int stage : {1, 2, 3}) {
+      const std::string name = workload + "_AlignedZero" + std::to_string(stage);
+      const auto align = [](PlanSpec& spec) { spec.options.align_tensors = true; };
+      rows.push_back({name, workload, stage, "plain-1", align});
+      rows.push_back({name + "_Eager", workload, stage, "deepspeed-eager", align});
+      rows.push_back({name + "_Scattered", workload, stage, "plain-1", [](PlanSpec& spec) {
+                        spec.options.align_tensors = true;
+                        spec.options.reduce_collective = ReduceCollective::kReduceScatter;
+                      }});
+    }
+  }
+  return rows;
+}
+
 std::vector<TrainingRow> Rows() {
   std::vector<TrainingRow> rows;
   for (const std::string workload : {"frozen", "adapters", "autocast"}) {
@@ -62,8 +80,9 @@ std::vector<TrainingRow> Rows() {
       rows.push_back({name + "_Eager", workload, stage, "deepspeed-eager"});
     }
   }
-  const auto fused = FusedCasts();
-  rows.insert(rows.end(), fused.begin(), fused.end());
+  for (const auto& more : {FusedCasts(), AlignedTensors()}) {
+    rows.insert(rows.end(), more.begin(), more.end());
+  }
   return rows;
 }
 

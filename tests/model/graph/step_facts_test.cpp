@@ -47,6 +47,24 @@ TEST(StepFactsTest, OpsWhoseOutputsAllAliasAreViews) {
   EXPECT_EQ(facts.is_view, (std::vector<bool>{true, false, true, false, false, false}));
 }
 
+// PyTorch, attention.cu: seed and offset are tensors of the CPU unless a CUDA graph is captured.
+TEST(StepFactsTest, SeedOfEfficientAttentionLiesOnTheHost) {
+  const Graph graph = ParseGraphText(R"(
+graph g 1 tokens
+input q bfloat16[1,1,4,8]
+forward
+  o: bfloat16[1,1,4,8], m: float32[1,1,32], s: int64[], f: int64[] = aten::_scaled_dot_product_efficient_attention(q, q, q)
+  l: float32[] = my::loss(o, m, s, f)
+  loss l
+)");
+  const StepFacts facts = AnalyseStep(graph);
+  EXPECT_THAT(facts.allocates[0],
+              testing::ElementsAre(StorageOf(graph, "o"), StorageOf(graph, "m")));
+  EXPECT_TRUE(facts.on_host[StorageOf(graph, "s").index()]);
+  EXPECT_TRUE(facts.on_host[StorageOf(graph, "f").index()]);
+  EXPECT_EQ(facts.producer[StorageOf(graph, "s").index()], OpId(0));
+}
+
 // What a return that nothing uses would hold is not recorded, so a kernel may have made it.
 TEST(StepFactsTest, OpWithAnUnusedReturnIsNoView) {
   const Graph graph = ParseGraphText(R"(

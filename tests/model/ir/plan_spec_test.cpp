@@ -30,6 +30,7 @@ PlanSpec UnusualSpec() {
   spec.options.communicators = 2;
   spec.options.gather_engine = Engine::kCopyEngine;
   spec.options.fuse_casts = true;
+  spec.options.align_tensors = true;
   spec.options.synchronize = {true, false, true, true};
   spec.options.release = ReleaseMode::kRecordStream;
   spec.options.gradient_clipping = 0.1;
@@ -94,7 +95,7 @@ TEST(PlanSpecTest, PrintHasEveryKeyInTheDocumentedOrder) {
       R"("flush_collectives":"one_per_bucket","gradient_buckets":"eager",)"
       R"("contiguous_gradients":false,"buffer_lifetime":"permanent",)"
       R"("gradient_reduction":"coalesced","communicators":2,"gather_engine":"copy_engine",)"
-      R"("fuse_casts":true,)"
+      R"("fuse_casts":true,"align_tensors":true,)"
       R"("sync_before_allgather":true,"sync_after_allgather":false,"sync_before_reduce":true,)"
       R"("sync_after_reduce":true,"release":"record_stream",)"
       R"("gradient_clipping":0.1,"optimizer":"for_loop","allocator":"expandable_segments",)"

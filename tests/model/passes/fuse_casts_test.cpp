@@ -9,10 +9,10 @@
 
 #include "model/base/error.h"
 #include "model/graph/fused_casts.h"
+#include "model/graph/sharding.h"
 #include "model/ir/graph_text.h"
 #include "model/passes/lower.h"
 #include "model/passes/resolve.h"
-#include "model/passes/sharding.h"
 #include "model/passes/verify.h"
 #include "tests/support/row_name.h"
 #include "tests/support/workloads.h"

@@ -25,6 +25,19 @@ TEST(LowerBucketTest, GradientsThatFitShareAFlush) {
   EXPECT_EQ(schedule.collectives()[0].calls[1], (CollectiveCall{ParamId(0), 15, 5}));
 }
 
+// Of 2 bytes: the second of two begins at the next multiple of 8 elements, for which 23 are needed.
+TEST(LowerBucketTest, AlignedGradientsBeginAtMultiplesOf16Bytes) {
+  PlanSpec spec = BucketSpec(23, true);
+  spec.options.align_tensors = true;
+  const Schedule together = LowerTiny(spec, TwoLayers());
+  ASSERT_EQ(together.collectives()[0].calls.size(), 2U);
+  EXPECT_EQ(together.collectives()[0].calls[1], (CollectiveCall{ParamId(0), 15, 8}));
+  spec.options.reduce_bucket = 22;
+  const Schedule alone = LowerTiny(spec, TwoLayers());
+  EXPECT_EQ(alone.collectives()[0].calls.size(), 1U);
+  EXPECT_EQ(alone.collectives()[1].calls[0], (CollectiveCall{ParamId(0), 15, 0}));
+}
+
 TEST(LowerBucketTest, BothBuffersHaveTheBucketsSize) {
   const Schedule schedule = LowerTiny(BucketSpec(20, true), TwoLayers());
   std::vector<Bytes> sizes;

@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
+#include "model/graph/sharding.h"
 #include "model/passes/lower.h"
 #include "model/passes/resolve.h"
-#include "model/passes/sharding.h"
 #include "tests/support/row_name.h"
 #include "tests/support/workloads.h"
 

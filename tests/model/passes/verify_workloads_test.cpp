@@ -1,9 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "model/graph/sharding.h"
 #include "model/passes/lower.h"
 #include "model/passes/resolve.h"
-#include "model/passes/sharding.h"
 #include "model/passes/verify.h"
 #include "tests/support/row_name.h"
 #include "tests/support/workloads.h"

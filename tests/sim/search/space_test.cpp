@@ -47,51 +47,6 @@ TEST(SearchSpaceTest, CopyEnginesAreForStage3AndOneCommunicator) {
   }
 }
 
-/// HandCluster with a table of gathers by copy engines for this number of ranks.
-Cluster WithCopyTable(int ranks) {
-  Cluster cluster = HandCluster();
-  cluster.collectives.push_back({CollectiveKind::kAllGather,
-                                 Engine::kCopyEngine,
-                                 ranks,
-                                 /*calls=*/1,
-                                 {{Bytes::MiB(1), Duration::FromUs(40)}}});
-  return cluster;
-}
-
-TEST(SearchSpaceTest, CopyEnginesWithoutATableAreLeftOut) {
-  SearchSpace space = Read({{"stage", {2, 3}}, {"gather_engine", {"nccl", "copy_engine"}}});
-  const auto all = space.options;
-  EXPECT_FALSE(LeaveOutUnmeasuredCopies(WithCopyTable(4), 4, space));
-  EXPECT_EQ(space.options, all);
-  EXPECT_TRUE(LeaveOutUnmeasuredCopies(WithCopyTable(4), 8, space));
-  ASSERT_EQ(space.options.size(), 2U);
-  EXPECT_EQ(space.options[1].stage, 3);
-  EXPECT_EQ(space.options[1].gather_engine, Engine::kNccl);
-}
-
-TEST(SearchSpaceTest, CopyEnginesAskedForAloneStay) {
-  SearchSpace space = Read({{"stage", {2, 3}}, {"gather_engine", "copy_engine"}});
-  EXPECT_FALSE(LeaveOutUnmeasuredCopies(HandCluster(), 8, space));
-  EXPECT_EQ(space.options.size(), 2U);
-}
-
-// ZeRO-3 by NCCL may fuse casts or not, by copies not, ZeRO-1 has nothing to fuse; in a graph
-// without casts all of that is ZeRO-3 by NCCL, by copies, and ZeRO-1.
-TEST(SearchSpaceTest, CastsAreFusedWhereTheGraphHasAny) {
-  SearchSpace space = Read({{"stage", {1, 3}},
-                            {"gather_engine", {"nccl", "copy_engine"}},
-                            {"fuse_casts", {false, true}}});
-  const SearchSpace all = space;
-  EXPECT_EQ(all.options.size(), 1U + 2U + 1U);
-  LeaveOutUselessFusing(TrainingGraph("autocast"), space);
-  EXPECT_EQ(space.options, all.options);
-  LeaveOutUselessFusing(TrainingGraph("frozen"), space);
-  EXPECT_EQ(space.options.size(), 3U);
-  for (const ScheduleOptions& options : space.options) {
-    EXPECT_FALSE(options.fuse_casts);
-  }
-}
-
 TEST(SearchSpaceTest, NamesEveryFault) {
   const std::string text = ErrorText([] {
     Read({{"stage", {3, 4}}, {"reduce_buckets", "1e6 elements"}}, {{"most_ahed", 3}});

@@ -37,6 +37,13 @@ struct FlatGroup {
 /// Groups in the order of their first parameter.
 std::vector<FlatGroup> FlatGroups(const Graph& graph);
 
+/// Fast kernels and NCCL's fast path need tensors that begin at multiples of so many bytes.
+constexpr std::int64_t kTensorAlignment = 16;
+
+/// Whether a parameter of the graph, or a rank's shard of it, fills no whole multiple of 16 bytes:
+/// then `align_tensors` changes where tensors lie.
+bool HasUnalignedParams(const Graph& graph, int ranks);
+
 /// Whether each parameter is cut into equal shards (ZeRO-3, and reduce-scatter in all stages), or
 /// one flat tensor of all of them wherever a rank's part ends (all-reduce, as DeepSpeed's stages 1
 /// and 2).
@@ -74,12 +81,18 @@ std::int64_t WeightElements(const Graph& graph,
                             const ScheduleOptions& options,
                             int ranks);
 
-/// Elements of the flat weights of a group: of its parameters, where one flat tensor is cut with
-/// the padding of PartitionElements behind the trainable ones.
-std::int64_t WeightElements(const Graph& graph,
-                            const FlatGroup& group,
-                            const ScheduleOptions& options,
-                            int ranks);
+/// FlatGroups with their parameters in the order in which they lie. With `align_tensors` those that
+/// fill whole multiples of 16 bytes in the flat weights come before the others, trainable and
+/// frozen ones each, so that none of odd size shifts them.
+std::vector<FlatGroup> LaidOutGroups(const Graph& graph, const ScheduleOptions& options, int ranks);
+
+/// Where each parameter of a laid-out group begins in the flat weights, in elements, and behind
+/// them all the end. Where one flat tensor is cut, the padding of PartitionElements is behind the
+/// trainable ones. With `align_tensors` the frozen ones begin at a multiple of 16 bytes.
+std::vector<std::int64_t> WeightOffsets(const Graph& graph,
+                                        const FlatGroup& group,
+                                        const ScheduleOptions& options,
+                                        int ranks);
 
 /// Elements of one rank's partition of the trainable parameters of a group.
 ///

@@ -1,10 +1,17 @@
-#include "model/passes/sharding.h"
+#include "model/graph/sharding.h"
 
 #include <algorithm>
 
 #include "model/base/units.h"
 
 namespace dcsim {
+namespace {
+
+bool FillsWhole(const Graph& graph, ParamId id, std::int64_t elements) {
+  return elements * ElementBytes(graph.dtype(id)) % kTensorAlignment == 0;
+}
+
+}  // namespace
 
 std::vector<FlatGroup> FlatGroups(const Graph& graph) {
   std::vector<FlatGroup> groups;
@@ -28,6 +35,35 @@ std::vector<FlatGroup> FlatGroups(const Graph& graph) {
   return groups;
 }
 
+std::vector<FlatGroup> LaidOutGroups(const Graph& graph,
+                                     const ScheduleOptions& options,
+                                     int ranks) {
+  std::vector<FlatGroup> groups = FlatGroups(graph);
+  const auto is_odd = [&](ParamId id) {
+    return !FillsWhole(graph, id, WeightElements(graph, id, options, ranks));
+  };
+  for (FlatGroup& group : groups) {
+    if (options.align_tensors) {
+      std::stable_sort(group.params.begin(), group.params.end(), [&](ParamId a, ParamId b) {
+        const bool trainable = graph.param(a).requires_grad;
+        return trainable == graph.param(b).requires_grad ? is_odd(a) < is_odd(b) : trainable;
+      });
+    }
+  }
+  return groups;
+}
+
+bool HasUnalignedParams(const Graph& graph, int ranks) {
+  for (std::size_t i = 0; i < graph.params.size(); ++i) {
+    const std::int64_t numel = graph.numel(ParamId(i));
+    if (!FillsWhole(graph, ParamId(i), numel) ||
+        !FillsWhole(graph, ParamId(i), ShardElements(numel, ranks))) {
+      return true;
+    }
+  }
+  return false;
+}
+
 std::int64_t WeightElements(const Graph& graph,
                             ParamId id,
                             const ScheduleOptions& options,
@@ -40,19 +76,26 @@ std::int64_t WeightElements(const Graph& graph,
   return padded ? GatheredElements(numel, ranks) : numel;
 }
 
-std::int64_t WeightElements(const Graph& graph,
-                            const FlatGroup& group,
-                            const ScheduleOptions& options,
-                            int ranks) {
-  std::int64_t elements = 0;
+std::vector<std::int64_t> WeightOffsets(const Graph& graph,
+                                        const FlatGroup& group,
+                                        const ScheduleOptions& options,
+                                        int ranks) {
+  const std::int64_t aligned = kTensorAlignment / ElementBytes(group.dtype);
+  const std::int64_t cut =
+      CutByParameter(options) ? 0 : PartitionElements(graph, group, ranks, false) * ranks;
+  std::vector<std::int64_t> offsets;
+  std::int64_t end = 0;
+  bool trainable = true;
   for (const ParamId id : group.params) {
-    elements += WeightElements(graph, id, options, ranks);
+    if (trainable && !graph.param(id).requires_grad) {
+      trainable = false;
+      end = RoundUp(std::max(end, cut), options.align_tensors ? aligned : 1);
+    }
+    offsets.push_back(end);
+    end += WeightElements(graph, id, options, ranks);
   }
-  if (CutByParameter(options)) {
-    return elements;
-  }
-  const std::int64_t padded = PartitionElements(graph, group, ranks, false) * ranks;
-  return elements + padded - group.trainable;
+  offsets.push_back(std::max(end, cut));
+  return offsets;
 }
 
 std::int64_t PartitionElements(const Graph& graph,
