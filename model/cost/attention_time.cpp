@@ -33,17 +33,31 @@ double BackwardEnds(const AttentionShape& of, std::int64_t element, const GpuSpe
   return seconds;
 }
 
+/// Of the memory-efficient kernels: thread blocks of 64 queries (in the backward, keys) go over all
+/// of the other side, whatever a mask leaves.
+double EfficientSeconds(const Graph& graph, OpId id, const AttentionShape& of, const GpuSpec& gpu) {
+  constexpr std::int64_t kNarrow = 128;
+  constexpr std::int64_t kSide = 64;
+  const EfficientAttentionRates& rates = gpu.kernels->efficient_attention;
+  const bool wide = of.head_dim > kNarrow;
+  const double share = of.backward ? (wide ? rates.wide_backward : rates.backward)
+                                   : (wide ? rates.wide_forward : rates.forward);
+  const std::int64_t queries = (of.queries + kSide - 1) / kSide;
+  const std::int64_t keys = (of.keys + kSide - 1) / kSide;
+  const double whole = static_cast<double>(queries * keys * kSide * kSide) /
+                       static_cast<double>(of.queries * of.keys);
+  const auto blocks = static_cast<double>(of.batch * of.heads * (of.backward ? keys : queries));
+  const Duration block = of.backward ? rates.block_backward : rates.block;
+  return SecondsAtPeak(graph, id, gpu) * whole / share +
+         blocks * block.seconds() / static_cast<double>(gpu.multiprocessors);
+}
+
 }  // namespace
 
 double AttentionSeconds(const Graph& graph, OpId id, const AttentionShape& of, const GpuSpec& gpu) {
   const DType dtype = graph.value(graph.op(id).inputs.front()).dtype;
   if (graph.target(id).find("efficient") != std::string_view::npos && ElementBytes(dtype) == 2) {
-    constexpr std::int64_t kNarrow = 128;
-    const EfficientAttentionRates& rates = gpu.kernels->efficient_attention;
-    const bool wide = of.head_dim > kNarrow;
-    return SecondsAtPeak(graph, id, gpu) / (of.backward
-                                                ? (wide ? rates.wide_backward : rates.backward)
-                                                : (wide ? rates.wide_forward : rates.forward));
+    return EfficientSeconds(graph, id, of, gpu);
   }
   const AttentionRates& rates =
       of.backward ? gpu.kernels->attention_backward : gpu.kernels->attention;

@@ -115,6 +115,19 @@ ElementAccess ElementwiseAccess(const Graph& graph, const Op& op, const Value& r
 
 }  // namespace
 
+ElementAccess CopyAccess(const Value& value) {
+  if (value.is_contiguous()) {
+    return ElementAccess::kPlain;
+  }
+  Value result = value;
+  std::int64_t stride = 1;
+  for (std::size_t i = value.shape.size(); i > 0; --i) {
+    result.strides[i - 1] = stride;
+    stride *= value.shape[i - 1];
+  }
+  return IsTransposed(value, result) ? ElementAccess::kTransposed : ElementAccess::kAlike;
+}
+
 ElementAccess AccessOf(const Graph& graph, OpId id) {
   const Op& op = graph.op(id);
   return ElementwiseAccess(graph, op, graph.value(op.first_output()));

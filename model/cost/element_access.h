@@ -17,6 +17,9 @@ enum class ElementAccess : std::uint8_t {
   kTransposed,  // neighbours in the result are no neighbours in an operand
 };
 
+/// Of a copy of a tensor into a contiguous one.
+ElementAccess CopyAccess(const Value& value);
+
 /// Of an elementwise op with a result. Scalars and the targets of a loss count as no operands.
 ElementAccess AccessOf(const Graph& graph, OpId id);
 

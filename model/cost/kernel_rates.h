@@ -27,6 +27,7 @@ struct ElementRates {
   double converted = 0;     // several operands, of different dtypes
   double transposed = 0;    // neighbours in the result are no neighbours in an operand
   double concatenated = 0;  // of parts that are not contiguous
+  double rolled = 0;        // shifted along one dimension
   double filled = 0;        // with one value, unless the bandwidth is less
 };
 
@@ -54,6 +55,13 @@ struct NormRates {
   double rows_per_second = 0;
 };
 
+/// Layer norms whose weight or bias begins where no four elements do: each row and each element
+/// takes its time.
+struct UnalignedNormRates {
+  double rows_per_second = 0;
+  double elements_per_second = 0;
+};
+
 /// Gradients of an embedding's table, beside filling it with zeros.
 struct EmbeddingBackwardRates {
   Duration index;                  // each, where they are few and added one after the other
@@ -61,12 +69,15 @@ struct EmbeddingBackwardRates {
   double elements_per_second = 0;  // added up then
 };
 
-/// Attention of the memory-efficient kernels in half precision: shares of the peak.
+/// Attention of the memory-efficient kernels in half precision: shares of the peak over blocks of
+/// 64 queries and 64 keys, and what a thread block takes besides, however much it goes over.
 struct EfficientAttentionRates {
   double forward = 1;
   double backward = 1;
   double wide_forward = 1;  // heads of more than 128 elements
   double wide_backward = 1;
+  Duration block;           // of 64 queries
+  Duration block_backward;  // of 64 keys
 };
 
 /// Adding up what several indices name.
@@ -111,6 +122,7 @@ struct KernelRates {
   ReductionRates reduction;
   SoftmaxRates softmax;
   NormRates layer_norm;
+  UnalignedNormRates unaligned_layer_norm;
   NormRates layer_norm_backward;             // of the gradient of its input
   double layer_norm_columns_per_second = 0;  // rows of the sums for weight and bias, a wave
   double lookups_per_second = 0;             // rows of an embedding

@@ -28,6 +28,7 @@ void ReadElementRates(ObjectReader& fields, ElementRates& rates) {
   ReadPositive(fields, "converted", rates.converted);
   ReadPositive(fields, "transposed", rates.transposed);
   ReadPositive(fields, "concatenated", rates.concatenated);
+  ReadPositive(fields, "rolled", rates.rolled);
   ReadPositive(fields, "filled", rates.filled);
 }
 
@@ -49,6 +50,11 @@ void ReadSoftmaxRates(ObjectReader& fields, SoftmaxRates& rates) {
 void ReadNormRates(ObjectReader& fields, NormRates& rates) {
   ReadShare(fields, "share", rates.share);
   ReadPositive(fields, "rows_per_second", rates.rows_per_second);
+}
+
+void ReadUnalignedNorm(ObjectReader& fields, UnalignedNormRates& rates) {
+  ReadPositive(fields, "rows_per_second", rates.rows_per_second);
+  ReadPositive(fields, "elements_per_second", rates.elements_per_second);
 }
 
 void ReadEmbeddingBackward(ObjectReader& fields, EmbeddingBackwardRates& rates) {
@@ -73,6 +79,8 @@ void ReadEfficientAttention(ObjectReader& fields, EfficientAttentionRates& rates
   ReadShare(fields, "backward", rates.backward);
   ReadShare(fields, "wide_forward", rates.wide_forward);
   ReadShare(fields, "wide_backward", rates.wide_backward);
+  fields.Required("block", ReadDuration, rates.block);
+  fields.Required("block_backward", ReadDuration, rates.block_backward);
 }
 
 void ReadGroupNorm(ObjectReader& fields, GroupNormRates& rates) {
@@ -118,6 +126,7 @@ KernelRates ReadKernelRates(ObjectReader& fields) {
   read("reduction", ReadReductionRates, rates.reduction);
   read("softmax", ReadSoftmaxRates, rates.softmax);
   read("layer_norm", ReadNormRates, rates.layer_norm);
+  read("unaligned_layer_norm", ReadUnalignedNorm, rates.unaligned_layer_norm);
   ReadPart(fields, "layer_norm_backward", [&](ObjectReader& inner) {
     ReadNormRates(inner, rates.layer_norm_backward);
     ReadPositive(inner, "columns_per_second", rates.layer_norm_columns_per_second);

@@ -51,7 +51,7 @@ class MemoryWork {
       return GroupNorm();
     }
     if (IsNorm()) {
-      return IsBackward() ? NormBackward() : Norm(rates_.layer_norm);
+      return MakingContiguous() + (IsBackward() ? NormBackward() : Norm(rates_.layer_norm));
     }
     if (const auto part = FindPart()) {
       return (this->*part)();
@@ -74,7 +74,7 @@ class MemoryWork {
       std::string_view name;
       Part part;
     };
-    static constexpr std::array<Named, 13> kParts = {{
+    static constexpr std::array<Named, 14> kParts = {{
         {"aten::embedding", &MemoryWork::Embedding},
         {"aten::embedding_dense_backward", &MemoryWork::EmbeddingBackward},
         {"aten::cat", &MemoryWork::Concatenation},
@@ -88,6 +88,7 @@ class MemoryWork {
         {"aten::slice_backward", &MemoryWork::Padded},
         {"aten::select_backward", &MemoryWork::Padded},
         {"aten::constant_pad_nd", &MemoryWork::Padded},
+        {"aten::roll", &MemoryWork::Rolled},
     }};
     const auto* const named = std::find_if(
         kParts.begin(), kParts.end(), [&](const Named& entry) { return entry.name == target_; });
@@ -102,8 +103,27 @@ class MemoryWork {
   }
   double Filled() const { return Filling(Result()); }
   double Sorted() const { return rates_.indexing.sort.seconds(); }
+  /// Padding by nothing, or by less, copies what is left.
   double Padded() const {
-    return Filling(Result()) + Numel(op_.inputs.front()) / rates_.elements_per_second.alike;
+    const Value& source = graph_.value(op_.inputs.front());
+    if (Result().numel() == source.numel()) {
+      return Copy(source);
+    }
+    const double copying = Transfer(Result().bytes() * 2, rates_.plain);
+    return Result().numel() < source.numel()
+               ? std::max(copying, static_cast<double>(Result().numel()) /
+                                       rates_.elements_per_second.broadcast)
+               : Filling(Result()) + Numel(op_.inputs.front()) / rates_.elements_per_second.alike;
+  }
+  /// One kernel a dimension.
+  double Rolled() const {
+    const std::vector<std::int64_t>* shifts = nullptr;
+    for (const Argument& argument : op_.arguments) {
+      const auto* list = std::get_if<std::vector<std::int64_t>>(&argument);
+      shifts = shifts == nullptr ? list : shifts;
+    }
+    const double kernels = shifts == nullptr ? 1 : static_cast<double>(shifts->size());
+    return kernels * static_cast<double>(Result().numel()) / rates_.elements_per_second.rolled;
   }
   double GroupNorm() const {
     const GroupNormRates& rates = rates_.group_norm;
@@ -168,6 +188,26 @@ class MemoryWork {
   /// The first operand, which the op then writes into.
   double Copying() const {
     return Transfer(graph_.value(op_.inputs.front()).bytes() * 2, rates_.plain);
+  }
+
+  /// Of a tensor into a contiguous one.
+  double Copy(const Value& value) const {
+    const double transfer = Transfer(value.bytes() * 2, rates_.plain);
+    const ElementAccess access = CopyAccess(value);
+    return access == ElementAccess::kPlain
+               ? transfer
+               : std::max(transfer, static_cast<double>(value.numel()) /
+                                        RateOf(access, value, rates_.elements_per_second));
+  }
+
+  /// Norms read contiguous tensors; what is not, as behind a convolution, is copied first.
+  double MakingContiguous() const {
+    double seconds = 0;
+    for (std::size_t i = 0; i < (IsBackward() ? 2U : 1U); ++i) {
+      const Value& read = graph_.value(op_.inputs[i]);
+      seconds += read.is_contiguous() ? 0 : Copy(read);
+    }
+    return seconds;
   }
 
   double Elementwise(ElementAccess access, double share) const {

@@ -1,5 +1,6 @@
 #include "model/cost/param_alignment.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "model/cost/op_flops.h"
@@ -57,6 +58,9 @@ Duration ParamAlignment::Delay(const Graph& graph,
     const double times = gpu.matmul_efficiency / (half ? rates.half_aligned : rates.unaligned);
     return FromSeconds(time.seconds() * (times - 1));
   }
+  if (graph.target(id) == "aten::native_layer_norm") {
+    return NormDelay(graph, op, time, gpu);
+  }
   const auto weight = FindSingleKernel(graph, id);
   if (!weight || Shift(graph, *weight) == 0) {
     return Duration();
@@ -73,6 +77,24 @@ Duration ParamAlignment::Delay(const Graph& graph,
   const double products = backward && made(1) ? 2 : 1;
   return FromSeconds(SecondsAtPeak(graph, id, gpu) / products *
                      (1 / rates.few_channels - 1 / (backward ? rates.backward : rates.forward)));
+}
+
+Duration ParamAlignment::NormDelay(const Graph& graph,
+                                   const Op& op,
+                                   Duration time,
+                                   const GpuSpec& gpu) const {
+  constexpr std::int64_t kVector = 8;  // bytes, four elements
+  const bool shifted = std::any_of(op.inputs.begin(), op.inputs.end(), [&](ValueId input) {
+    return Shift(graph, input) % kVector != 0;
+  });
+  if (!shifted || op.outputs.size() < 2 || op.outputs[1].is_none()) {
+    return Duration();
+  }
+  const UnalignedNormRates& rates = gpu.kernels->unaligned_layer_norm;
+  const auto rows = static_cast<double>(graph.value(op.outputs[1]).numel());
+  const auto elements = static_cast<double>(graph.value(op.inputs.front()).numel());
+  const double seconds = rows / rates.rows_per_second + elements / rates.elements_per_second;
+  return FromSeconds(std::max(seconds - time.seconds(), 0.0));
 }
 
 }  // namespace dcsim

@@ -17,6 +17,7 @@ GpuSpec GpuWithKernels() {
                                  .converted = 4e10,
                                  .transposed = 2e10,
                                  .concatenated = 2.5e10,
+                                 .rolled = 1.25e10,
                                  .filled = 1e12};
   kernels.reduction = {.share = 0.2,
                        .start = Duration::FromUs(1),
@@ -26,6 +27,7 @@ GpuSpec GpuWithKernels() {
                        .part = Duration::FromUs(5)};
   kernels.softmax = {.middle_rows = 0.25, .long_rows = 0.2, .long_rows_backward = 0.1};
   kernels.layer_norm = {.share = 0.2, .rows_per_second = 1e9};
+  kernels.unaligned_layer_norm = {.rows_per_second = 1e8, .elements_per_second = 1e9};
   kernels.layer_norm_backward = {.share = 0.1, .rows_per_second = 5e8};
   kernels.layer_norm_columns_per_second = 1e8;
   kernels.lookups_per_second = 1e9;
@@ -40,8 +42,12 @@ GpuSpec GpuWithKernels() {
   kernels.attention = {Duration::FromUs(1), Duration::FromUs(2), 0.5};
   kernels.attention_backward = {Duration::FromUs(2), Duration::FromUs(3), 0};
   kernels.attention_ends = {.conversion = 0.2, .head_sums = 0.2};
-  kernels.efficient_attention = {
-      .forward = 0.1, .backward = 0.05, .wide_forward = 0.2, .wide_backward = 0.02};
+  kernels.efficient_attention = {.forward = 0.1,
+                                 .backward = 0.05,
+                                 .wide_forward = 0.2,
+                                 .wide_backward = 0.02,
+                                 .block = Duration::FromUs(1),
+                                 .block_backward = Duration::FromUs(2)};
   kernels.indexing = {.sort = Duration::FromUs(70),
                       .put = Duration::FromUs(80),
                       .elements_per_second = 5e10,

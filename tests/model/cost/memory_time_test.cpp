@@ -143,6 +143,14 @@ TEST(MemorySecondsTest, LayerNormTakesAThreadBlockARow) {
             20'020 + 1'000);
 }
 
+// A million elements whose neighbours lie apart are copied at 20 a ns before.
+TEST(MemorySecondsTest, LayerNormCopiesWhatIsNotContiguous) {
+  const Graph graph = OneOp("input a float32[1000,1000]",
+                            "y: float32[1000,1000], m: float32[1000,1], d: float32[1000,1] = "
+                            "aten::native_layer_norm(a)");
+  EXPECT_EQ(TimeOf(WithStrides(graph, "a", {1, 1000})), 50'000 + 20'020 + 1'000);
+}
+
 // 12.016 MB at 0.2 TB/s and 2 us for rows; 32 blocks of 32 columns go down the rows in 10 us.
 TEST(MemorySecondsTest, BackwardOfALayerNormSumsColumns) {
   const std::string tensors =
@@ -152,6 +160,24 @@ TEST(MemorySecondsTest, BackwardOfALayerNormSumsColumns) {
   const std::string op = " = aten::native_layer_norm_backward(g, a, m, d)";
   EXPECT_EQ(TimeOf(OneOp(tensors, made + op)), 60'040 + 2'000);
   EXPECT_EQ(TimeOf(OneOp(tensors, made + ", w: float32[1000]" + op)), 60'060 + 2'000 + 10'000);
+}
+
+// A million elements at 12.5 a ns in each of two kernels.
+TEST(MemorySecondsTest, RollTakesAKernelADimension) {
+  Graph graph = OneOp("input a float32[1000,1000]", "y: float32[1000,1000] = aten::roll(a)");
+  graph.ops[MakerOf(graph).index()].arguments.emplace_back(std::vector<std::int64_t>{3, 3});
+  graph.ops[MakerOf(graph).index()].arguments.emplace_back(std::vector<std::int64_t>{0, 1});
+  EXPECT_EQ(TimeOf(graph), 160'000);
+}
+
+// 4 MB read and written at 1 TB/s; 500,000 elements at 200 a ns.
+TEST(MemorySecondsTest, PaddingByNothingOrLessCopies) {
+  const auto time = [](const std::string& result) {
+    return TimeOf(
+        OneOp("input a float32[1000,1000]", "y: " + result + " = aten::constant_pad_nd(a)"));
+  };
+  EXPECT_EQ(time("float32[1000,1000]"), 8'000);
+  EXPECT_EQ(time("float32[1000,500]"), 4'000);
 }
 
 // 5,000 rows of 8 bytes are 5 us at one a ns (0.12 MB would take 0.12).

@@ -119,16 +119,26 @@ TEST(ProductSecondsTest, EachChannelAloneIsBoundByItsBytes) {
   EXPECT_EQ(TimeOf(Convolution("1024,1,1,1", "")), 12'848 + 3'000);
 }
 
-// 1.7180e10 FLOP at a tenth of 1e15 a second; with heads of 256 twice as many at a fifth.
+/// Of 32 heads.
+std::int64_t EfficientTime(const std::string& batch,
+                           const std::string& queries,
+                           const std::string& head) {
+  const std::string heads = "bfloat16[" + batch + ",32," + queries + "," + head + "]";
+  return TimeOf(OneOp("input q " + heads,
+                      "y: " + heads + " = aten::_scaled_dot_product_efficient_attention(q, q, q)"));
+}
+
+// 1.7180e10 FLOP at a tenth of 1e15 a second; with heads of 256 twice as many at a fifth. 512
+// blocks of 1 us on 100 multiprocessors.
 TEST(AttentionSecondsTest, EfficientAttentionReachesAShare) {
-  const auto time = [](const std::string& head) {
-    const std::string heads = "bfloat16[1,32,1024," + head + "]";
-    return TimeOf(
-        OneOp("input q " + heads,
-              "y: " + heads + " = aten::_scaled_dot_product_efficient_attention(q, q, q)"));
-  };
-  EXPECT_EQ(time("128"), 171'799);
-  EXPECT_EQ(time("256"), 171'799);
+  EXPECT_EQ(EfficientTime("1", "1024", "128"), 171'799 + 5'120);
+  EXPECT_EQ(EfficientTime("1", "1024", "256"), 171'799 + 5'120);
+}
+
+// 1,024 * 4 * 64 * 64 * 128 FLOP, as for 64 queries and keys, and as many blocks of 1 us.
+TEST(AttentionSecondsTest, EfficientAttentionRoundsUpToBlocks) {
+  EXPECT_EQ(EfficientTime("32", "49", "128"), 21'475 + 10'240);
+  EXPECT_EQ(EfficientTime("32", "64", "128"), 21'475 + 10'240);
 }
 
 /// Attention of 8 heads of 100 over 1000 queries and keys: 8 blocks of 128 of each a head.
