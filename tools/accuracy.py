@@ -27,8 +27,9 @@ APART = 1.5
 def cases():
     """Result files by cluster, in the order of their names."""
     found = {}
-    for path in sorted(SOURCE.glob("traces/*/measured/*/*.json")):
-        found.setdefault(path.parent.name, []).append(str(path.relative_to(SOURCE)))
+    for path in sorted(SOURCE.glob("traces/*/measured/*/*.json.gz")):
+        if not path.name.endswith(".timeline.json.gz"):
+            found.setdefault(path.parent.name, []).append(str(path.relative_to(SOURCE)))
     return found
 
 
@@ -88,7 +89,7 @@ def row(pair):
     return {
         "workload": workload,
         "cluster": cluster,
-        "plan": name.removesuffix(".json"),
+        "plan": name.removesuffix(".json.gz"),
         "rivals": rivals_of(measured),
         "predicted": predicted["step_time_ns"] / 1e6,
         "measured": measured["step_time_ns"] / 1e6,

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import os
 import re
@@ -77,7 +78,7 @@ def main() -> int:
         if good and arguments.out:
             kept = arguments.out / workload / "measured" / f"h200-{arguments.gpus}"
             kept.mkdir(parents=True, exist_ok=True)
-            (kept / plan.name).write_text(json.dumps(result, indent=1) + "\n")
+            (kept / f"{plan.name}.gz").write_bytes(gzip.compress(f"{json.dumps(result, indent=1)}\n".encode(), mtime=0))
         if good and workload not in tried:
             tried.add(workload)
             allowed = result["peak_reserved_bytes"] - 2 * MIB

@@ -29,7 +29,7 @@ BIG = {
 OF_A_FILE = [
     "own-code", "bert-large", "vit-large", "gemma-2-2b", "phi-3-mini", "t5-large",
     "olmoe-1b-7b", "pythia-1.4b", "modernbert-large", "bloom-1b7", "convnext-large", "latent-unet", "granitemoe-1b", "gemma-3-1b", "llama-3.2-1b-lora",
-    "whisper-medium", "swin-large",
+    "whisper-medium", "swin-large", "deberta-v3-large", "dit-large", "clip-large",
 ]  # fmt: skip
 NAMES = ["tiny-llama", *BIG, "llama-3.2-1b-autocast", "qwen3-8b-default-partition", *OF_A_FILE]
 

@@ -98,13 +98,13 @@ bool RunCase(const ValidateOptions& options,
   what.steps = suite.steps;
   const auto keep = [&](const ExecutionCase& execution, const ExecutionResult& executed) {
     const std::string base = folder + "/" + ResultName(execution.plan_file, each);
-    WriteFile(base + ".json", PrintJson(PrintResult(executed.result)));
+    WriteFile(base + ".json.gz", PrintJson(PrintResult(executed.result)));
     if (each.timelines && executed.timeline) {
       WriteFile(base + ".timeline.json.gz",
                 PrintTimelineTrace(*executed.timeline, execution.schedule, workload.graph));
     }
     if (executed.result.outcome == "completed") {
-      ShowCase(workload, cluster, base + ".json", execution, executed);
+      ShowCase(workload, cluster, base + ".json.gz", execution, executed);
     }
   };
   return RunPlans(workload, what, "dc-run validate --suite " + options.suite, keep);
@@ -116,7 +116,7 @@ std::string SuiteTable(const ValidateOptions& options, const Suite& suite, const
   for (const SuiteCase& each : suite.cases) {
     const std::string folder = ResultFolder(options, each, cluster.name);
     for (const std::string& plan : each.plans) {
-      const std::string file = folder + "/" + ResultName(plan, each) + ".json";
+      const std::string file = folder + "/" + ResultName(plan, each) + ".json.gz";
       if (FileExists(file) && !ParseJson(ReadFile(file), file).value("plan", Json()).is_null()) {
         MeasuredPair pair = PredictMeasured(file, each.workload, cluster);
         comparisons.push_back({file, std::move(pair.measured), std::move(pair.predicted)});

@@ -1,5 +1,8 @@
+#include <algorithm>
+#include <filesystem>
 #include <memory>
 
+#include "model/base/error.h"
 #include "tools/common/file.h"
 #include "tools/common/json_text.h"
 #include "tools/common/predict_measured.h"
@@ -18,11 +21,36 @@ struct CompareOptions {
   OpTimes times = OpTimes::kProfiled;
 };
 
+/// A result in its file, or all of a folder by name. Throws Error for a folder without any.
+std::vector<std::string> ResultsIn(const std::string& path) {
+  if (!IsDirectory(path)) {
+    return {path};
+  }
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(path)) {
+    const std::string name = entry.path().filename().string();
+    const bool is_result = name.ends_with(".json") || name.ends_with(".json.gz");
+    if (is_result && name.find("timeline.json") == std::string::npos) {
+      files.push_back((std::filesystem::path(path) / name).string());
+    }
+  }
+  if (files.empty()) {
+    throw Error(path + ": holds no result of dc-run (.json or .json.gz)");
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
 ExitCode RunCompare(const CompareOptions& options) {
   const Cluster cluster = LoadCluster(options.cluster);
+  std::vector<std::string> files;
+  for (const std::string& path : options.measured) {
+    const std::vector<std::string> found = ResultsIn(path);
+    files.insert(files.end(), found.begin(), found.end());
+  }
   std::vector<Comparison> comparisons;
   Json pairs = Json::array();
-  for (const std::string& file : options.measured) {
+  for (const std::string& file : files) {
     MeasuredPair pair = PredictMeasured(file, options.workload, cluster, options.times);
     if (!options.json.empty()) {
       pairs.push_back({{"file", file},
@@ -47,12 +75,12 @@ ExitCode RunCompare(const CompareOptions& options) {
 Subcommand CompareCommand() {
   return {
       "compare", "Predict what was measured, and show both",
-      "  dc-sim compare traces/qwen3-8b/measured/h200-4/zero3.json --cluster "
+      "  dc-sim compare traces/qwen3-8b/measured/h200-4/zero3.json.gz --cluster "
       "configs/clusters/h200-4.yaml\n"
-      "  dc-sim compare traces/*/measured/h200-4/*.json --cluster configs/clusters/h200-4.yaml",
+      "  dc-sim compare traces/*/measured/h200-4 --cluster configs/clusters/h200-4.yaml",
       [](CLI::App& app) -> std::function<ExitCode()> {
         const auto options = std::make_shared<CompareOptions>();
-        app.add_option("MEASURED", options->measured, "results of dc-run step")->required();
+        app.add_option("MEASURED", options->measured, "results of dc-run, or folders of them")->required();
         app.add_option("--cluster", options->cluster, "cluster file to predict with")->required();
         app.add_option("--workload", options->workload,
                        "workload folder; default the one that the result lies in");

@@ -151,13 +151,14 @@ std::string ShiftedSection(const Explanation& each, const Graph& graph) {
     return "";
   }
   const ShiftedParams& found = each.shifted->params;
-  const std::string others =
-      found.odd == 1 ? "" : " and " + std::to_string(found.odd - 1) + " more of odd size";
+  const std::string shift =
+      found.odd == 1 ? "shifts "
+                     : "and " + std::to_string(found.odd - 1) + " more of odd size shift ";
   return "\ntensors at no multiple of 16 bytes\n  " + graph.param(found.first).name + " (" +
-         std::to_string(graph.numel(found.first)) + " elements)" + others + " shift " +
+         std::to_string(graph.numel(found.first)) + " elements)\n  " + shift +
          std::to_string(found.shifted) + " of " + std::to_string(graph.params.size()) +
-         " parameters in the flat weights, and gradients in\n  buckets. Products, convolutions and "
-         "collectives are slower on such tensors.\n" +
+         " parameters in the flat weights, and gradients in buckets.\n  Products, convolutions, "
+         "norms and collectives are slower on such tensors.\n" +
          TimeLine(each, "align_tensors (" + ReservedChange(each, each.shifted->reserved) + ")",
                   each.shifted->step_time);
 }
