@@ -126,6 +126,7 @@ struct KernelRates {
   NormRates layer_norm_backward;             // of the gradient of its input
   double layer_norm_columns_per_second = 0;  // rows of the sums for weight and bias, a wave
   double lookups_per_second = 0;             // rows of an embedding
+  double unaligned_lookups = 0;  // elements a second, of a table at no multiple of 16 bytes
   EmbeddingBackwardRates embedding_backward;
   ProductRates product;
   AttentionRates attention;

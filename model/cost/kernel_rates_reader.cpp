@@ -132,6 +132,7 @@ KernelRates ReadKernelRates(ObjectReader& fields) {
     ReadPositive(inner, "columns_per_second", rates.layer_norm_columns_per_second);
   });
   ReadPositive(fields, "lookups_per_second", rates.lookups_per_second);
+  ReadPositive(fields, "unaligned_lookups", rates.unaligned_lookups);
   read("embedding_backward", ReadEmbeddingBackward, rates.embedding_backward);
   read("product", ReadProductRates, rates.product);
   read("attention", ReadAttention, rates.attention);

@@ -12,10 +12,23 @@ namespace dcsim {
 namespace {
 
 constexpr std::int64_t kHalfAlignment = 4;
+constexpr std::int64_t kNormAlignment = 8;  // four elements
 constexpr std::int64_t kHalfPrecision = 2;  // bytes
 
 Duration FromSeconds(double seconds) {
   return Duration::FromNs(std::llround(seconds * 1e9));
+}
+
+double Elements(const Graph& graph, ValueId value) {
+  return static_cast<double>(graph.value(value).numel());
+}
+
+/// A layer norm whose weight or bias begins where no four elements do.
+double UnalignedNorm(const Graph& graph, const Op& op, const GpuSpec& gpu) {
+  const UnalignedNormRates& rates = gpu.kernels->unaligned_layer_norm;
+  const bool told = op.outputs.size() > 1 && !op.outputs[1].is_none();
+  return (told ? Elements(graph, op.outputs[1]) / rates.rows_per_second : 0) +
+         Elements(graph, op.inputs.front()) / rates.elements_per_second;
 }
 
 }  // namespace
@@ -38,6 +51,16 @@ std::int64_t ParamAlignment::Shift(const Graph& graph, ValueId value) const {
   return begin * ElementBytes(graph.value(value).dtype) % kTensorAlignment;
 }
 
+std::int64_t ParamAlignment::AlignmentOf(const Graph& graph, const Op& op) const {
+  std::int64_t alignment = kTensorAlignment;
+  for (const ValueId input : op.inputs) {
+    while (Shift(graph, input) % alignment != 0) {
+      alignment /= 2;
+    }
+  }
+  return alignment;
+}
+
 Duration ParamAlignment::Delay(const Graph& graph,
                                OpId id,
                                Duration time,
@@ -47,20 +70,30 @@ Duration ParamAlignment::Delay(const Graph& graph,
       ElementBytes(graph.value(op.inputs.front()).dtype) != kHalfPrecision) {
     return Duration();
   }
-  if (const auto factors = FindFactors(graph, id)) {
-    const std::int64_t left = Shift(graph, factors->left);
-    const std::int64_t right = Shift(graph, factors->right);
-    if ((left == 0 && right == 0) || !IsAlignedProduct(graph, id)) {
-      return Duration();
-    }
-    const bool half = left % kHalfAlignment == 0 && right % kHalfAlignment == 0;
+  const std::int64_t alignment = AlignmentOf(graph, op);
+  if (alignment == kTensorAlignment) {
+    return Duration();
+  }
+  if (FindFactors(graph, id)) {
     const ProductRates& rates = gpu.kernels->product;
-    const double times = gpu.matmul_efficiency / (half ? rates.half_aligned : rates.unaligned);
-    return FromSeconds(time.seconds() * (times - 1));
+    const double share = alignment >= kHalfAlignment ? rates.half_aligned : rates.unaligned;
+    return IsAlignedProduct(graph, id)
+               ? FromSeconds(time.seconds() * (gpu.matmul_efficiency / share - 1))
+               : Duration();
   }
   if (graph.target(id) == "aten::native_layer_norm") {
-    return NormDelay(graph, op, time, gpu);
+    const double seconds = alignment < kNormAlignment ? UnalignedNorm(graph, op, gpu) : 0;
+    return FromSeconds(std::max(seconds - time.seconds(), 0.0));
   }
+  if (graph.target(id) == "aten::embedding") {
+    const double seconds = Elements(graph, op.first_output()) / gpu.kernels->unaligned_lookups;
+    return FromSeconds(std::max(seconds - time.seconds(), 0.0));
+  }
+  return ConvolutionDelay(graph, id, gpu);
+}
+
+Duration ParamAlignment::ConvolutionDelay(const Graph& graph, OpId id, const GpuSpec& gpu) const {
+  const Op& op = graph.op(id);
   const auto weight = FindSingleKernel(graph, id);
   if (!weight || Shift(graph, *weight) == 0) {
     return Duration();
@@ -77,24 +110,6 @@ Duration ParamAlignment::Delay(const Graph& graph,
   const double products = backward && made(1) ? 2 : 1;
   return FromSeconds(SecondsAtPeak(graph, id, gpu) / products *
                      (1 / rates.few_channels - 1 / (backward ? rates.backward : rates.forward)));
-}
-
-Duration ParamAlignment::NormDelay(const Graph& graph,
-                                   const Op& op,
-                                   Duration time,
-                                   const GpuSpec& gpu) const {
-  constexpr std::int64_t kVector = 8;  // bytes, four elements
-  const bool shifted = std::any_of(op.inputs.begin(), op.inputs.end(), [&](ValueId input) {
-    return Shift(graph, input) % kVector != 0;
-  });
-  if (!shifted || op.outputs.size() < 2 || op.outputs[1].is_none()) {
-    return Duration();
-  }
-  const UnalignedNormRates& rates = gpu.kernels->unaligned_layer_norm;
-  const auto rows = static_cast<double>(graph.value(op.outputs[1]).numel());
-  const auto elements = static_cast<double>(graph.value(op.inputs.front()).numel());
-  const double seconds = rows / rates.rows_per_second + elements / rates.elements_per_second;
-  return FromSeconds(std::max(seconds - time.seconds(), 0.0));
 }
 
 }  // namespace dcsim

@@ -20,14 +20,17 @@ class ParamAlignment {
 
   /// What an op takes besides `time`, measured or priced with its parameters at multiples of 16
   /// bytes: of a product as much as the ratio of the GPU file's shares says (`half_aligned`,
-  /// `unaligned`), of a convolution with kernels of one element its FLOPs at `few_channels`, of a
-  /// layer norm the rate of `unaligned_layer_norm`, of everything else nothing. Half precision
-  /// only. Source: docs/costs.md.
+  /// `unaligned`), of a convolution with kernels of one element its FLOPs at `few_channels`, of
+  /// layer norms and embeddings what `unaligned_layer_norm` and `unaligned_lookups` say, of
+  /// everything else nothing. Half precision only. Source: docs/costs.md.
   Duration Delay(const Graph& graph, OpId id, Duration time, const GpuSpec& gpu) const;
 
  private:
-  /// What it delays a layer norm of that time that its weight or bias is shifted.
-  Duration NormDelay(const Graph& graph, const Op& op, Duration time, const GpuSpec& gpu) const;
+  /// Of a convolution.
+  Duration ConvolutionDelay(const Graph& graph, OpId id, const GpuSpec& gpu) const;
+
+  /// The largest power of two, 16 at most, that tells where all tensors of an op begin, in bytes.
+  std::int64_t AlignmentOf(const Graph& graph, const Op& op) const;
 
   /// Bytes by which a tensor begins behind a multiple of 16.
   std::int64_t Shift(const Graph& graph, ValueId value) const;

@@ -39,6 +39,7 @@ Json Kernels() {
           {"layer_norm_backward",
            {{"share", 0.7}, {"rows_per_second", 3e9}, {"columns_per_second", 2e8}}},
           {"lookups_per_second", 2e9},
+          {"unaligned_lookups", 2e11},
           {"embedding_backward",
            {{"index", "35 ns"}, {"sort", "80 us"}, {"elements_per_second", 7e10}}},
           {"product",

@@ -31,6 +31,7 @@ GpuSpec GpuWithKernels() {
   kernels.layer_norm_backward = {.share = 0.1, .rows_per_second = 5e8};
   kernels.layer_norm_columns_per_second = 1e8;
   kernels.lookups_per_second = 1e9;
+  kernels.unaligned_lookups = 1e10;
   kernels.embedding_backward = {
       .index = Duration::FromNs(10), .sort = Duration::FromUs(50), .elements_per_second = 1e10};
   kernels.product = {.start = Duration::FromUs(3),

@@ -70,6 +70,21 @@ TEST(ParamAlignmentTest, LayerNormsNeedFourElementsAligned) {
   EXPECT_DOUBLE_EQ(delay("4"), 0);
 }
 
+// A bias at an odd multiple of 2 bytes slows its product as a weight does.
+TEST(ParamAlignmentTest, BiasesNeedAlignmentToo) {
+  const Graph graph = OneOp(
+      "param b bfloat16[1]\nparam c bfloat16[64]\ninput a bfloat16[16,32]\ninput w bfloat16[32,64]",
+      "y: bfloat16[16,64] = aten::addmm(c, a, w)");
+  EXPECT_DOUBLE_EQ(Delay(graph, 1, ReduceCollective::kAllReduce), 40);
+}
+
+// A million elements at 10 a ns instead of the 10 us it takes, also 8 bytes behind.
+TEST(ParamAlignmentTest, EmbeddingsNeedWholeVectors) {
+  const Graph graph = OneOp("param b bfloat16[4]\nparam w bfloat16[50,1000]\ninput t int64[1000]",
+                            "y: bfloat16[1000,1000] = aten::embedding(w, t)");
+  EXPECT_DOUBLE_EQ(Delay(graph, 1, ReduceCollective::kAllReduce), 90);
+}
+
 // Rows of 31 elements are slow wherever they begin.
 TEST(ParamAlignmentTest, SlowProductsGetNoSlower) {
   const Graph graph = OneOp("param b bfloat16[1]\nparam w bfloat16[32,31]\ninput a bfloat16[16,32]",
