@@ -77,7 +77,9 @@ ElementAccess ElementwiseAccess(const Graph& graph, const Op& op, const Value& r
   std::vector<const Value*> operands;
   for (const ValueId input : op.inputs) {
     const Value& value = graph.value(input);
-    if (value.numel() > 1 && !IsIndex(value, result)) {
+    // Kernels take a number of the host, which comes in a dtype of its own, as an argument.
+    const bool is_number = value.numel() == 1 && value.dtype != result.dtype;
+    if (!is_number && !IsIndex(value, result)) {
       operands.push_back(&value);
     }
   }

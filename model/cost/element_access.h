@@ -20,7 +20,8 @@ enum class ElementAccess : std::uint8_t {
 /// Of a copy of a tensor into a contiguous one.
 ElementAccess CopyAccess(const Value& value);
 
-/// Of an elementwise op with a result. Scalars and the targets of a loss count as no operands.
+/// Of an elementwise op with a result. Numbers of the host and the targets of a loss count as no
+/// operands; a tensor of one element is broadcast.
 ElementAccess AccessOf(const Graph& graph, OpId id);
 
 }  // namespace dcsim

@@ -147,6 +147,22 @@ def test_integers_are_below_the_largest_example_plus_one_or_what_is_asked(net: s
     assert fills == [{"ids": 5, "target": 3}, {"ids": 20, "target": 3}]
 
 
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        ("target=9", "below 9, are classes of a loss, of which there are 3; expected --vocabulary target=3"),
+        ("ids=99", "below 99, are rows of a table, of which there are 20; expected --vocabulary ids=20"),
+    ],
+)
+def test_integers_outside_of_what_takes_them_are_refused(
+    asked: str, sentence: str, net: str, tmp_path: Path, capsys: Any
+) -> None:
+    """An embedding of 20 rows, a loss over 3 classes."""
+    assert main([f"{net}:build", "--vocabulary", asked, "-o", str(tmp_path / "out")]) == 2
+    assert sentence in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
 def test_inputs_by_name_keep_their_order_and_names(net: str, tmp_path: Path) -> None:
     main([f"{net}:named", "--hold", "none", "-o", str(tmp_path / "out")])
     document = read_document(tmp_path / "out" / "graph.json.gz")

@@ -87,6 +87,13 @@ TEST(MemorySecondsTest, BroadcastsAreBoundByElements) {
   EXPECT_EQ(time("float32", ", a"), 12'004);
 }
 
+// The same where one element of the GPU's is broadcast.
+TEST(MemorySecondsTest, OneElementIsBroadcast) {
+  EXPECT_EQ(TimeOf(OneOp("input a bfloat16[1000,1000]\ninput s bfloat16[]",
+                         "y: bfloat16[1000,1000] = aten::div.Tensor(a, s)")),
+            5'000);
+}
+
 // A million elements at 40, 20 and 25 a ns.
 TEST(MemorySecondsTest, EachAccessHasItsRate) {
   EXPECT_EQ(TimeOf(OneOp("input a float32[1000,1000]\ninput b bfloat16[1000,1000]",

@@ -20,6 +20,7 @@ from dcrecord.cuda_autocast import cuda_autocast_rules
 from dcrecord.cuda_operators import Attention, cuda_operators
 from dcrecord.errors import RecorderError, did_you_mean
 from dcrecord.explain import explain
+from dcrecord.integer_ranges import check_integer_ranges
 from dcrecord.module_paths import ModulePaths
 from dcrecord.options import HALF_PRECISION, Options, Reporter, torch_dtype
 from dcrecord.refuse import check_runs_in_cpp
@@ -51,7 +52,7 @@ def describe(captured: Captured, contents: Contents, workload: Workload, options
     check_runs_in_cpp(captured, ModulePaths(captured.forward))
     _check_held(options.hold, captured.output_names)
     held = captured.output_names[1:]
-    return {
+    document = {
         "options": {
             "batch": options.batch,
             "sequence": options.sequence,
@@ -66,6 +67,8 @@ def describe(captured: Captured, contents: Contents, workload: Workload, options
         "tokens": workload.tokens,
         **document_of(captured, replay(captured), contents),
     }
+    check_integer_ranges(document)
+    return document
 
 
 def contents_of(workload: Workload) -> Contents:
