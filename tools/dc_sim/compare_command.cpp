@@ -80,7 +80,8 @@ Subcommand CompareCommand() {
       "  dc-sim compare traces/*/measured/h200-4 --cluster configs/clusters/h200-4.yaml",
       [](CLI::App& app) -> std::function<ExitCode()> {
         const auto options = std::make_shared<CompareOptions>();
-        app.add_option("MEASURED", options->measured, "results of dc-run, or folders of them")->required();
+        app.add_option("MEASURED", options->measured, "results of dc-run, or folders of them")
+            ->required();
         app.add_option("--cluster", options->cluster, "cluster file to predict with")->required();
         app.add_option("--workload", options->workload,
                        "workload folder; default the one that the result lies in");
