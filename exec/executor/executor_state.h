@@ -7,10 +7,10 @@
 #include <ATen/core/Tensor.h>
 
 #include "exec/device/streams.h"
-#include "exec/executor/param_layout.h"
 #include "exec/executor/step_executor.h"
 #include "exec/interpreter/op_program.h"
 #include "model/graph/fused_casts.h"
+#include "model/graph/param_layout.h"
 #include "model/graph/step_facts.h"
 
 namespace dcsim::exec {

@@ -8,8 +8,8 @@
 
 #include "exec/communicator/communicator.h"
 #include "exec/device/streams.h"
-#include "exec/executor/param_layout.h"
 #include "exec/interpreter/op_program.h"
+#include "model/graph/param_layout.h"
 #include "model/ir/graph.h"
 #include "model/ir/schedule.h"
 

@@ -1,6 +1,6 @@
 #include "exec/measure/measure_steps.h"
 
-#include <array>
+#include <algorithm>
 #include <chrono>
 
 #include <ATen/cuda/CUDAEvent.h>
@@ -9,6 +9,7 @@
 
 #include "exec/device/cuda_call.h"
 #include "exec/device/power_meter.h"
+#include "exec/measure/label_by_order.h"
 #include "exec/measure/measured_timeline.h"
 #include "exec/profiler/kernel_records.h"
 
@@ -16,6 +17,9 @@ namespace dcsim::exec {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+constexpr int kBareSteps = 5;                // recorded without labels
+constexpr std::size_t kBareStepsBefore = 2;  // of them, until host and clock are as in training
 
 /// Marks every launch with its task.
 class TaskLabels : public TaskListener {
@@ -140,19 +144,6 @@ void ReadMemory(c10::DeviceIndex device,
   measurement.retries = stats.num_alloc_retries - retries_before;
 }
 
-void AddBusy(const Timeline& timeline, const Schedule& schedule, RankMeasurement& measurement) {
-  std::array<CollectiveBusy, 3> busy;
-  for (const Span& span : timeline.spans) {
-    if (const Collective* collective = schedule.FindCollective(span.task)) {
-      busy[static_cast<std::size_t>(collective->kind)].busy += span.end - span.start;
-    }
-  }
-  for (std::size_t kind = 0; kind < busy.size(); ++kind) {
-    busy[kind].kind = static_cast<CollectiveKind>(kind);
-    measurement.busy.push_back(busy[kind]);
-  }
-}
-
 /// What the host does in a step that begins with an idle GPU, without records, which slow calls.
 std::vector<HostWork> TimeHost(StepExecutor& executor,
                                const Schedule& schedule,
@@ -167,36 +158,55 @@ std::vector<HostWork> TimeHost(StepExecutor& executor,
   return times.Take();
 }
 
-/// Two steps under the recorder: the first pays for its start and shows where the second begins.
-void TraceStep(StepExecutor& executor,
-               const Schedule& schedule,
-               int first_step,
-               int rank,
-               RankMeasurement& measurement) {
-  auto host = TimeHost(executor, schedule, first_step, rank);
-  KernelRecorder recorder;
+/// A step whose records say which task launched them. The step before pays for the recorder's
+/// start.
+std::vector<KernelRecord> RecordLabelledStep(StepExecutor& executor, int first_step) {
+  KernelRecorder recorder(KernelRecorder::Labels::kOfLaunches);
   TaskLabels labels;
   executor.Listen(&labels);
+  executor.RunStep(first_step);
+  executor.Synchronize();
+  recorder.Take();
   executor.RunStep(first_step + 1);
   executor.Synchronize();
-  std::uint64_t start = 0;
-  for (const KernelRecord& record : recorder.Take()) {
-    start = std::max(start, record.end_ns);
-  }
-  executor.RunStep(first_step + 2);
-  executor.Synchronize();
   executor.Listen(nullptr);
-  const auto records = recorder.Take();
-  if (!records.empty()) {
-    start = std::max(start, records.front().start_ns);  // the host was idle in between
+  return recorder.Take();
+}
+
+/// Steps one behind another, as the measured ones are.
+std::vector<KernelRecord> RecordSteps(StepExecutor& executor, int first_step, int steps) {
+  KernelRecorder recorder(KernelRecorder::Labels::kNone);
+  for (int step = first_step; step < first_step + steps; ++step) {
+    executor.RunStep(step);
   }
-  measurement.timeline = TimelineOf(records, schedule, start, rank);
+  executor.Synchronize();
+  return recorder.Take();
+}
+
+void TraceSteps(StepExecutor& executor,
+                const Schedule& schedule,
+                int first_step,
+                const MeasureSettings& settings,
+                RankMeasurement& measurement) {
+  const int rank = executor.rank();
+  auto host = TimeHost(executor, schedule, first_step, rank);
+  const auto labelled = RecordLabelledStep(executor, first_step + 1);
+  const auto bare = RecordSteps(executor, first_step + 3, kBareSteps);
+  auto steps = LabelByOrder(labelled, bare, kBareSteps);
+  if (!steps) {
+    settings.report("kernels differ from step to step: the trace is that of a step by itself");
+    steps = {labelled};
+  }
+  const std::size_t before = std::min<std::size_t>(kBareStepsBefore, steps->size() - 1);
+  const StepTraces traces = MeanTraces(*steps, before, schedule);
+  measurement.compute = traces.compute;
+  measurement.exposed_communication = traces.exposed_communication;
+  measurement.traced_step = traces.step_time;
+  for (std::size_t kind = 0; kind < traces.busy.size(); ++kind) {
+    measurement.busy.push_back({static_cast<CollectiveKind>(kind), traces.busy[kind]});
+  }
+  measurement.timeline = TimelineOf(steps->back(), schedule, traces.last_start_ns, rank);
   measurement.timeline->host = std::move(host);
-  const Intervals compute = ComputeIntervals(records, schedule);
-  measurement.compute = Length(compute);
-  measurement.exposed_communication =
-      LengthOutside(CollectiveIntervals(records, schedule), compute);
-  AddBusy(*measurement.timeline, schedule, measurement);
 }
 
 }  // namespace
@@ -206,8 +216,8 @@ RankMeasurement MeasureSteps(StepExecutor& executor,
                              c10::Device device,
                              const MeasureSettings& settings) {
   RankMeasurement measurement;
-  constexpr int kTracedSteps = 3;
-  executor.PrepareInputs(0, settings.warmup_steps + settings.steps + kTracedSteps);
+  constexpr int kStepsOfTrace = 3 + kBareSteps;  // the host's times, two with labels, and those
+  executor.PrepareInputs(0, settings.warmup_steps + settings.steps + kStepsOfTrace);
   settings.report("warming up, " + std::to_string(settings.warmup_steps) + " steps");
   for (int step = 0; step < settings.warmup_steps; ++step) {
     RunAndKeepLoss(executor, step, measurement);
@@ -222,9 +232,8 @@ RankMeasurement MeasureSteps(StepExecutor& executor,
   TimeOnGpu(executor, device.index(), settings, measurement);
   ReadMemory(device.index(), before.num_alloc_retries, measurement);
   if (settings.trace) {
-    settings.report("tracing a step");
-    TraceStep(executor, schedule, settings.warmup_steps + settings.steps, executor.rank(),
-              measurement);
+    settings.report("tracing steps");
+    TraceSteps(executor, schedule, settings.warmup_steps + settings.steps, settings, measurement);
   }
   return measurement;
 }
@@ -241,7 +250,8 @@ std::string PrintRankMeasurement(const RankMeasurement& measurement) {
                {"sm_clock_mhz", measurement.sm_clock_mhz},
                {"watts", measurement.watts},
                {"compute", measurement.compute.ns()},
-               {"exposed", measurement.exposed_communication.ns()}};
+               {"exposed", measurement.exposed_communication.ns()},
+               {"traced_step", measurement.traced_step.ns()}};
   json["step_times"] = Json::array();
   for (const Duration time : measurement.step_times) {
     json["step_times"].push_back(time.ns());
@@ -268,6 +278,7 @@ RankMeasurement ParseRankMeasurement(const std::string& text) {
   measurement.watts = json["watts"].get<double>();
   measurement.compute = Duration::FromNs(json["compute"].get<std::int64_t>());
   measurement.exposed_communication = Duration::FromNs(json["exposed"].get<std::int64_t>());
+  measurement.traced_step = Duration::FromNs(json["traced_step"].get<std::int64_t>());
   for (const Json& time : json["step_times"]) {
     measurement.step_times.push_back(Duration::FromNs(time.get<std::int64_t>()));
   }

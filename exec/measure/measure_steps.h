@@ -15,12 +15,12 @@ namespace dcsim::exec {
 struct MeasureSettings {
   int warmup_steps = 5;
   int steps = 20;
-  bool trace = true;  // more steps: one with the host's times, then one with kernel records, for
+  bool trace = true;  // more steps: one with the host's times, then some with kernel records, for
                       // timeline, compute and exposed time
   std::function<void(const std::string&)> report = [](const std::string&) {};
 };
 
-/// Time of one kind of collective in the traced step, waiting for other ranks included.
+/// Time of one kind of collective in a traced step, waiting for other ranks included.
 struct CollectiveBusy {
   CollectiveKind kind = CollectiveKind::kAllGather;
   Duration busy;
@@ -37,16 +37,17 @@ struct RankMeasurement {
   Bytes
       outside_allocator;  // of the GPU's memory, behind the measured steps: context, modules, NCCL
   Bytes allocated_after_step;
-  std::int64_t retries = 0;  // in the measured steps
-  double sm_clock_mhz = 0;   // mean over the measured steps; 0 where the driver does not say
-  double watts = 0;          // the same
-  Duration compute;          // of the traced step
-  Duration exposed_communication;
-  std::vector<CollectiveBusy> busy;
-  std::optional<Timeline> timeline;  // of the traced step
+  std::int64_t retries = 0;        // in the measured steps
+  double sm_clock_mhz = 0;         // mean over the measured steps; 0 where the driver does not say
+  double watts = 0;                // the same
+  Duration compute;                // of the traced steps, mean
+  Duration exposed_communication;  // the same
+  Duration traced_step;            // between ends on the compute stream, mean
+  std::vector<CollectiveBusy> busy;  // mean over the traced steps
+  std::optional<Timeline> timeline;  // of the last of them
 };
 
-/// Runs warm-up steps, measured steps, and a traced one. On the CPU times are the host's, memory is
+/// Runs warm-up steps, measured steps, and traced ones. On the CPU times are the host's, memory is
 /// 0 and nothing is traced.
 RankMeasurement MeasureSteps(StepExecutor& executor,
                              const Schedule& schedule,

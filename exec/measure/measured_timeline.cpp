@@ -19,6 +19,28 @@ bool IsCompute(const Schedule& schedule, const KernelRecord& record) {
   return StreamOf(schedule, record) == static_cast<std::uint8_t>(StreamRole::kCompute);
 }
 
+std::uint64_t FirstStart(const std::vector<KernelRecord>& records) {
+  return records.empty() ? 0 : records.front().start_ns;
+}
+
+std::uint64_t ComputeStreamEnd(const std::vector<KernelRecord>& records, const Schedule& schedule) {
+  std::uint64_t end = 0;
+  for (const KernelRecord& record : records) {
+    if (record.label != KernelRecord::kNoLabel && IsCompute(schedule, record)) {
+      end = std::max(end, record.end_ns);
+    }
+  }
+  return end;
+}
+
+void AddBusy(const Timeline& timeline, const Schedule& schedule, StepTraces& traces) {
+  for (const Span& span : timeline.spans) {
+    if (const Collective* collective = schedule.FindCollective(span.task)) {
+      traces.busy[static_cast<std::size_t>(collective->kind)] += span.end - span.start;
+    }
+  }
+}
+
 template <typename Wanted>
 Intervals IntervalsOf(const std::vector<KernelRecord>& records, Wanted wanted) {
   Intervals intervals;
@@ -111,6 +133,34 @@ Intervals ComputeIntervals(const std::vector<KernelRecord>& records, const Sched
 Intervals CollectiveIntervals(const std::vector<KernelRecord>& records, const Schedule& schedule) {
   return IntervalsOf(
       records, [&schedule](const KernelRecord& record) { return IsCollective(schedule, record); });
+}
+
+StepTraces MeanTraces(const std::vector<std::vector<KernelRecord>>& steps,
+                      std::size_t before,
+                      const Schedule& schedule) {
+  Intervals compute;
+  for (const auto& records : steps) {
+    const Intervals of_step = ComputeIntervals(records, schedule);
+    compute.insert(compute.end(), of_step.begin(), of_step.end());
+  }
+  compute = Union(std::move(compute));
+  StepTraces traces;
+  for (std::size_t step = before; step < steps.size(); ++step) {
+    traces.last_start_ns =
+        step == 0 ? FirstStart(steps[0]) : ComputeStreamEnd(steps[step - 1], schedule);
+    const std::uint64_t end = ComputeStreamEnd(steps[step], schedule);
+    traces.step_time += Duration::FromNs(static_cast<std::int64_t>(end - traces.last_start_ns));
+    traces.compute += Length(ComputeIntervals(steps[step], schedule));
+    traces.exposed_communication +=
+        LengthOutside(CollectiveIntervals(steps[step], schedule), compute);
+    AddBusy(TimelineOf(steps[step], schedule, traces.last_start_ns, 0), schedule, traces);
+  }
+  const auto count = static_cast<std::int64_t>(steps.size() - before);
+  for (Duration* sum : {&traces.step_time, &traces.compute, &traces.exposed_communication,
+                        traces.busy.data(), &traces.busy[1], &traces.busy[2]}) {
+    *sum = Duration::FromNs(sum->ns() / count);
+  }
+  return traces;
 }
 
 }  // namespace dcsim::exec

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cupti.h>
 #include <mutex>
+#include <span>
 #include <unordered_map>
 
 #include "model/base/error.h"
@@ -22,6 +23,12 @@ constexpr std::array<CUpti_ActivityKind, 7> kKinds = {CUPTI_ACTIVITY_KIND_CONCUR
                                                       CUPTI_ACTIVITY_KIND_RUNTIME,
                                                       CUPTI_ACTIVITY_KIND_DRIVER,
                                                       CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION};
+constexpr std::size_t kKindsOfKernels = 4;  // the first of them; the others carry labels
+
+std::span<const CUpti_ActivityKind> Kinds(KernelRecorder::Labels labels) {
+  const std::span<const CUpti_ActivityKind> kinds(kKinds);
+  return labels == KernelRecorder::Labels::kNone ? kinds.first(kKindsOfKernels) : kinds;
+}
 
 void CheckCupti(CUptiResult code, const char* call) {
   if (code != CUPTI_SUCCESS) {
@@ -121,17 +128,17 @@ TakeBuffer(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t, std::siz
 
 }  // namespace
 
-KernelRecorder::KernelRecorder() {
+KernelRecorder::KernelRecorder(Labels labels) : labels_(labels) {
   Box().Clear();  // what an earlier recorder's last kernels left behind
   CheckCupti(cuptiActivityRegisterCallbacks(ProvideBuffer, TakeBuffer),
              "cuptiActivityRegisterCallbacks");
-  for (const CUpti_ActivityKind kind : kKinds) {
+  for (const CUpti_ActivityKind kind : Kinds(labels_)) {
     CheckCupti(cuptiActivityEnable(kind), "cuptiActivityEnable");
   }
 }
 
 KernelRecorder::~KernelRecorder() {
-  for (const CUpti_ActivityKind kind : kKinds) {
+  for (const CUpti_ActivityKind kind : Kinds(labels_)) {
     cuptiActivityDisable(kind);
   }
   cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);

@@ -23,8 +23,12 @@ struct KernelRecord {
 /// Records every kernel while it lives. One at a time in a process.
 class KernelRecorder {
  public:
+  /// Whether records carry labels, for which CUPTI also records every call of the runtime and of
+  /// the driver, and the host is slower.
+  enum class Labels : std::uint8_t { kNone, kOfLaunches };
+
   /// Throws SystemError when CUPTI refuses (no GPU, no permission).
-  KernelRecorder();
+  explicit KernelRecorder(Labels labels = Labels::kOfLaunches);
   ~KernelRecorder();
   KernelRecorder(const KernelRecorder&) = delete;
   KernelRecorder& operator=(const KernelRecorder&) = delete;
@@ -40,6 +44,9 @@ class KernelRecorder {
 
   /// What has run since the last call, by start. The GPU must be idle.
   std::vector<KernelRecord> Take();
+
+ private:
+  Labels labels_;
 };
 
 }  // namespace dcsim::exec

@@ -50,6 +50,7 @@ void AddMeasurement(const MeasurementNotes& notes, Json& json) {
   for (const RankReadings& rank : notes.ranks) {
     Json entry = {{"compute_ns", rank.compute.ns()},
                   {"exposed_communication_ns", rank.exposed_communication.ns()},
+                  {"traced_step_ns", rank.traced_step.ns()},
                   {"peak_allocated_bytes", rank.peak_allocated.count()},
                   {"least_peak_allocated_bytes", rank.least_peak_allocated.count()},
                   {"peak_reserved_bytes", rank.peak_reserved.count()},

@@ -45,8 +45,9 @@ struct StopReport {
 
 /// What one rank of a measured step saw of its GPU: time, memory, clock and power.
 struct RankReadings {
-  Duration compute;
+  Duration compute;  // of the traced steps, mean
   Duration exposed_communication;
+  Duration traced_step;
   Bytes peak_allocated;
   Bytes least_peak_allocated;  // of the step with the smallest peak
   Bytes peak_reserved;

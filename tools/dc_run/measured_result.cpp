@@ -95,9 +95,9 @@ Result MeasuredResult(const Graph& graph,
   notes.step_times = SlowestRank(ranks);
   notes.losses = MeanLosses(ranks);
   for (const exec::RankMeasurement& rank : ranks) {
-    notes.ranks.push_back({rank.compute, rank.exposed_communication, rank.peak_allocated,
-                           rank.least_peak_allocated, rank.peak_reserved, rank.outside_allocator,
-                           rank.sm_clock_mhz, rank.watts});
+    notes.ranks.push_back({rank.compute, rank.exposed_communication, rank.traced_step,
+                           rank.peak_allocated, rank.least_peak_allocated, rank.peak_reserved,
+                           rank.outside_allocator, rank.sm_clock_mhz, rank.watts});
   }
   result.step_time = Median(notes.step_times);
   const exec::RankMeasurement& waited_for = LeastExposed(ranks);

@@ -68,6 +68,42 @@ TEST_F(MeasuredTimelineTest, CollectivesAndComputeAreApart) {
   EXPECT_THAT(ComputeIntervals(records, schedule_), ElementsAre(Pair(50, 120)));
 }
 
+// Two steps of a gather and a product each. The second step begins where the first one's product
+// ends, at 1200 ns. Its gather, 1150 to 1400, is covered by that product until 1200 and exposed for
+// the 100 ns until its own product begins: what runs of other steps hides communication, too.
+TEST_F(MeasuredTimelineTest, CommunicationHidesBehindTheStepBefore) {
+  const StepTraces traces =
+      MeanTraces({{Kernel(900, 1000, gather_), Kernel(1000, 1200, compute_)},
+                  {Kernel(1150, 1400, next_gather_), Kernel(1300, 1700, compute_)}},
+                 /*before=*/1, schedule_);
+  EXPECT_EQ(traces.last_start_ns, 1200U);
+  EXPECT_EQ(traces.step_time, Duration::FromNs(500));
+  EXPECT_EQ(traces.compute, Duration::FromNs(400));
+  EXPECT_EQ(traces.exposed_communication, Duration::FromNs(100));
+  EXPECT_EQ(traces.busy[static_cast<std::size_t>(CollectiveKind::kAllGather)],
+            Duration::FromNs(250));
+}
+
+TEST_F(MeasuredTimelineTest, TracesAreMeansOfTheirSteps) {
+  const StepTraces traces = MeanTraces({{Kernel(0, 100, gather_), Kernel(100, 200, compute_)},
+                                        {Kernel(250, 300, gather_), Kernel(300, 500, compute_)},
+                                        {Kernel(500, 700, gather_), Kernel(700, 800, compute_)}},
+                                       /*before=*/1, schedule_);
+  EXPECT_EQ(traces.last_start_ns, 500U);
+  EXPECT_EQ(traces.step_time, Duration::FromNs(300));
+  EXPECT_EQ(traces.compute, Duration::FromNs(150));
+  EXPECT_EQ(traces.exposed_communication, Duration::FromNs(125));
+}
+
+// Of a single step it is not known where the one before ended.
+TEST_F(MeasuredTimelineTest, AStepByItselfBeginsWithItsFirstKernel) {
+  const StepTraces traces =
+      MeanTraces({{Kernel(50, 100, gather_), Kernel(120, 200, compute_)}}, 0, schedule_);
+  EXPECT_EQ(traces.last_start_ns, 50U);
+  EXPECT_EQ(traces.step_time, Duration::FromNs(150));
+  EXPECT_EQ(traces.exposed_communication, Duration::FromNs(50));
+}
+
 // Intervals
 
 TEST(IntervalsTest, UnionJoinsWhatTouches) {

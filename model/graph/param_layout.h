@@ -1,13 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "model/graph/sharding.h"
 #include "model/ir/graph.h"
 #include "model/ir/plan.h"
 
-namespace dcsim::exec {
+namespace dcsim {
 
 /// Where a parameter lies in the flat tensors of its dtype, in elements.
 struct ParamPlace {
@@ -28,8 +29,14 @@ struct OwnedPart {
   std::int64_t partition = 0;
 };
 
-/// How the parameters of a plan are laid out in flat tensors and cut over ranks; the counterpart of
-/// the residents that Lower declares.
+/// What a rank owns of several parameters, padding of shards included.
+struct OwnedShare {
+  std::size_t parts = 0;  // parameters of which it owns a part
+  std::int64_t elements = 0;
+};
+
+/// How the parameters of a plan are laid out in flat tensors and cut over ranks: for the schedule,
+/// which declares them, and for its execution.
 class ParamLayout {
  public:
   ParamLayout(const Graph& graph, const ScheduleOptions& options, int ranks);
@@ -47,6 +54,9 @@ class ParamLayout {
   /// The part of a parameter in a rank's partition; empty (begin == end) when it owns none.
   OwnedPart owned(ParamId id, int rank) const;
 
+  /// What a rank owns of some trainable parameters.
+  OwnedShare owned(std::span<const ParamId> params, int rank) const;
+
  private:
   int stage_;
   int ranks_;
@@ -57,4 +67,4 @@ class ParamLayout {
   std::vector<ParamPlace> places_;
 };
 
-}  // namespace dcsim::exec
+}  // namespace dcsim

@@ -1,8 +1,8 @@
-#include "exec/executor/param_layout.h"
+#include "model/graph/param_layout.h"
 
 #include <algorithm>
 
-namespace dcsim::exec {
+namespace dcsim {
 
 ParamLayout::ParamLayout(const Graph& graph, const ScheduleOptions& options, int ranks)
     : stage_(options.stage),
@@ -47,4 +47,15 @@ OwnedPart ParamLayout::owned(ParamId id, int rank) const {
   return {first - where.flat, last - where.flat, first - rank * size};
 }
 
-}  // namespace dcsim::exec
+OwnedShare ParamLayout::owned(std::span<const ParamId> params, int rank) const {
+  OwnedShare share;
+  for (const ParamId id : params) {
+    const OwnedPart own = owned(id, rank);
+    const std::int64_t elements = by_parameter_ ? place(id).shard : own.end - own.begin;
+    share.parts += elements > 0 ? 1 : 0;
+    share.elements += elements;
+  }
+  return share;
+}
+
+}  // namespace dcsim
