@@ -32,6 +32,8 @@ struct DeviceGaps {
                                  // started on the last rank, skew between ranks included
   std::optional<Duration> start;   // of `collective` and `queued`, until the kernel starts on its
                                    // own rank; else 0
+  std::optional<Duration> memory;  // start to start, of kernels of memory work, beyond their bytes;
+                                   // else `kernel` and the shortest kernel
   std::optional<Duration> queued;  // before a collective that follows a task of its stream at
                                    // once; else `kernel`
 };
@@ -157,6 +159,7 @@ struct Cluster {
   std::vector<PatternRate> memory_patterns;  // those that were measured
   HostBothWays host_both_ways;
   std::vector<CollectiveTable> collectives;
+  int collective_channels = 0;  // thread blocks of NCCL's large collectives; 0 where not known
   /// By CollectiveKind: how many times as long NCCL's take, beyond a small one's time, whose
   /// tensors or ranks' parts begin at no multiple of 16 bytes.
   std::array<double, 3> unaligned_collectives{1, 1, 1};

@@ -200,6 +200,9 @@ Cluster ReadCluster(const Json& document, const Locator& locate) {
   ReadPatterns(object, cluster);
   ReadHostBothWays(object, cluster);
   ReadUnalignedCollectives(object, cluster);
+  if (object.Find("collective_channels") != nullptr) {
+    ReadCount(object, "collective_channels", cluster.collective_channels);
+  }
   if (const Json* link = object.Require("intra_node")) {
     cluster.intra_node = ReadLink(*link, object.At("intra_node"), faults);
   }

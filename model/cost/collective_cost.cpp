@@ -6,6 +6,8 @@
 #include <optional>
 #include <vector>
 
+#include "model/cost/group_channels.h"
+
 namespace dcsim {
 namespace {
 
@@ -199,6 +201,48 @@ Estimate AlignedTime(const Cluster& cluster,
   return {RingTime(cluster, kind, payload, ranks), Source::kEstimated};
 }
 
+/// What one call more on a channel adds to a group's time where all are short; 0 without a table
+/// that tells.
+double ShortCallNs(const Cluster& cluster, CollectiveKind kind, int ranks) {
+  const CollectiveTable* nearest = nullptr;
+  for (const CollectiveTable& table : cluster.collectives) {
+    const bool tells = table.kind == kind && table.engine == Engine::kNccl &&
+                       table.calls > cluster.collective_channels;
+    if (tells &&
+        (nearest == nullptr || std::abs(table.ranks - ranks) < std::abs(nearest->ranks - ranks))) {
+      nearest = &table;
+    }
+  }
+  if (nearest == nullptr) {
+    return 0;
+  }
+  const CollectivePoint& smallest = nearest->points.front();
+  const Bytes of_call(smallest.payload.count() / nearest->calls);
+  const std::vector<Bytes> calls(static_cast<std::size_t>(nearest->calls), of_call);
+  const auto on_channel = FirstChannel(kind, calls, cluster.collective_channels).size();
+  const Duration alone = AlignedTime(cluster, kind, Engine::kNccl, of_call, nearest->ranks, 1).time;
+  const double more = static_cast<double>((smallest.time - alone).ns());
+  return on_channel < 2 ? 0 : std::max(0.0, more) / static_cast<double>(on_channel - 1);
+}
+
+void AddShortCalls(const Cluster& cluster,
+                   CollectiveKind kind,
+                   int ranks,
+                   std::span<const double> first_channel,
+                   Estimate& time) {
+  const double short_call = ShortCallNs(cluster, kind, ranks);
+  const double start =
+      static_cast<double>(AlignedTime(cluster, kind, Engine::kNccl, Bytes(1), ranks, 1).time.ns());
+  const double beyond = std::max(0.0, static_cast<double>(time.time.ns()) - start);
+  double channel = start - short_call;
+  for (const double share : first_channel) {
+    channel += std::max(short_call, share * cluster.collective_channels * beyond);
+  }
+  if (const Duration longer = Duration::FromNs(std::llround(channel)); longer > time.time) {
+    time = {longer, std::max(time.source, Source::kInterpolated)};
+  }
+}
+
 }  // namespace
 
 bool HasCollectiveTable(const Cluster& cluster, CollectiveKind kind, Engine engine, int ranks) {
@@ -257,6 +301,26 @@ double UnalignedShare(CollectiveKind kind, std::span<const CollectivePart> parts
   return whole == 0 ? 0 : unaligned / whole;
 }
 
+GroupShape ShapeOf(const Cluster& cluster,
+                   CollectiveKind kind,
+                   std::span<const CollectivePart> parts,
+                   int ranks) {
+  GroupShape shape{AlikeCalls(parts), UnalignedShare(kind, parts, ranks), {}};
+  if (parts.size() < 2 || cluster.collective_channels == 0) {
+    return shape;
+  }
+  std::vector<Bytes> payloads;
+  double whole = 0;
+  for (const CollectivePart& part : parts) {
+    payloads.push_back(part.payload);
+    whole += static_cast<double>(part.payload.count());
+  }
+  for (const Bytes bytes : FirstChannel(kind, payloads, cluster.collective_channels)) {
+    shape.first_channel.push_back(whole == 0 ? 0 : static_cast<double>(bytes.count()) / whole);
+  }
+  return shape;
+}
+
 Estimate CollectiveTime(const Cluster& cluster,
                         CollectiveKind kind,
                         Engine engine,
@@ -269,6 +333,9 @@ Estimate CollectiveTime(const Cluster& cluster,
     const Duration start = AlignedTime(cluster, kind, engine, Bytes(1), ranks, group.calls).time;
     const double beyond = static_cast<double>(std::max(time.time - start, Duration()).ns());
     time.time += Duration::FromNs(std::llround(beyond * (times - 1) * group.unaligned));
+  }
+  if (engine == Engine::kNccl && ranks > 1 && !group.first_channel.empty()) {
+    AddShortCalls(cluster, kind, ranks, group.first_channel, time);
   }
   return time;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "model/cost/cluster.h"
 #include "model/cost/estimate.h"
@@ -12,8 +13,10 @@ bool HasCollectiveTable(const Cluster& cluster, CollectiveKind kind, Engine engi
 
 /// How a collective's payload is split and where it lies.
 struct GroupShape {
-  double calls = 1;      // >= 1, of a group, as AlikeCalls counts them
-  double unaligned = 0;  // share of the payload, as UnalignedShare counts it
+  double calls = 1;                   // >= 1, of a group, as AlikeCalls counts them
+  double unaligned = 0;               // share of the payload, as UnalignedShare counts it
+  std::vector<double> first_channel;  // of a group: shares of the payload on NCCL's first channel,
+                                      // call by call (FirstChannel); empty where that is not known
 };
 
 /// Time of a collective alone, from the last rank's start to its end, launch to last byte.
@@ -30,6 +33,11 @@ struct GroupShape {
 /// RingTime's latency at 0 bytes to the smallest point, and above it the slope of the last two
 /// points (both estimated). Between tables of fewer and of more calls the straight line over the
 /// logarithm of the calls (interpolated); outside them the nearest.
+///
+/// Tables are of calls alike. A group ends when its first channel does, which holds all its short
+/// calls: each takes at least w there, where the others take their share of the time beyond the
+/// smallest payload's; w is what a call more on a channel adds in the smallest group of the nearest
+/// table of more calls than channels (interpolated).
 ///
 /// Without a table of this number of ranks n, NCCL's tables of the two numbers a and b nearest to
 /// it on a node (estimated): T(n) = start(n) + (n-1)/n * whole(n), where start, the time of the
@@ -64,6 +72,12 @@ double AlikeCalls(std::span<const CollectivePart> parts);
 /// on two H200s, where a gather with one unaligned part of two took 1.46 times as long, with
 /// two 1.93.
 double UnalignedShare(CollectiveKind kind, std::span<const CollectivePart> parts, int ranks);
+
+/// The shape of a group of calls, or of a single one.
+GroupShape ShapeOf(const Cluster& cluster,
+                   CollectiveKind kind,
+                   std::span<const CollectivePart> parts,
+                   int ranks);
 
 /// The latency-bandwidth fallback, rounded up to whole ns:
 ///

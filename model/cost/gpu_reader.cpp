@@ -100,6 +100,7 @@ void ReadOptionalTime(ObjectReader& object, std::string_view key, std::optional<
 void ReadGaps(ObjectReader& fields, DeviceGaps& gaps) {
   ReadOptionalTime(fields, "kernel", gaps.kernel);
   ReadOptionalTime(fields, "step", gaps.step);
+  ReadOptionalTime(fields, "memory", gaps.memory);
   fields.Optional("collective", ReadDuration, gaps.collective);
   ReadOptionalTime(fields, "start", gaps.start);
   ReadOptionalTime(fields, "queued", gaps.queued);

@@ -138,7 +138,7 @@ WorkCost CollectiveCost(const CostInputs& inputs, const Collective& collective) 
   const std::vector<CollectivePart> parts = PartsOf(collective);
   const Estimate estimate = CollectiveTime(
       inputs.cluster, collective.kind, collective.engine, collective.payload(), collective.ranks,
-      {AlikeCalls(parts), UnalignedShare(collective.kind, parts, collective.ranks)});
+      ShapeOf(inputs.cluster, collective.kind, parts, collective.ranks));
   const auto launches = static_cast<std::int64_t>(collective.launches());
   const HostCosts& host = inputs.cluster.host;
   return {.device = estimate.time,
@@ -182,15 +182,19 @@ WorkCost MemoryCost(const CostInputs& inputs, const Work& work) {
     return HostCopyCost(inputs, work);
   }
   const auto [rate, source] = PatternRateOf(inputs.cluster, work.pattern);
+  if (work.launches == 0) {
+    return {.source = source};
+  }
   const Duration streaming = RoundUpNs(static_cast<double>(work.moved.count()) / rate);
-  const Duration shortest = inputs.cluster.gpu.shortest_kernel * work.launches;
-  const Duration gap = inputs.cluster.gpu.gaps.kernel.value_or(Duration());
-  const std::int64_t gaps = std::max<std::int64_t>(1, work.launches) - 1;
-  return {.device = std::max(streaming, shortest) + gap * gaps,
+  const GpuSpec& gpu = inputs.cluster.gpu;
+  const Duration gap = gpu.gaps.kernel.value_or(Duration());
+  const Duration pace = gpu.gaps.memory.value_or(gpu.shortest_kernel + gap);
+  const std::int64_t further = work.launches - 1;
+  return {.device = std::max(streaming, gpu.shortest_kernel) + pace * further,
           .host = inputs.cluster.host.launch * work.launches,
           .source = source,
           .launches = static_cast<std::int32_t>(work.launches),
-          .gaps = gap * gaps};
+          .gaps = std::max(pace - gpu.shortest_kernel, Duration()) * further};
 }
 
 WorkCost CostOf(const CostInputs& inputs, const Work& work) {

@@ -262,14 +262,13 @@ LowerState::LowerState(const Plan& the_plan,
       profile(the_profile),
       kept_capacities(kept),
       facts(AnalyseStep(graph)),
-      groups(LaidOutGroups(graph, plan.options, plan.ranks)),
-      group_of(graph.params.size()),
+      layout(graph, plan.options, plan.ranks),
       builder(plan.ranks, plan.options),
       gathered(graph.params.size()),
       is_persistent(graph.params.size()),
       is_valid(graph.params.size()),
       gather_task(graph.params.size()),
-      offloaded(groups.size() * kOptimizerTensors),
+      offloaded(layout.groups().size() * kOptimizerTensors),
       shards(graph.params.size()),
       buffer_of(graph.storages.size()),
       holds(graph.storages.size()),
@@ -278,16 +277,20 @@ LowerState::LowerState(const Plan& the_plan,
       carried(graph.storages.size()),
       activations(graph.storages.size()),
       accumulated(graph.params.size()) {
-  for (std::size_t g = 0; g < groups.size(); ++g) {
-    for (const ParamId id : groups[g].params) {
-      group_of[id.index()] = g;
-    }
-  }
   for (const ParamId id : plan.persistent) {
     is_persistent[id.index()] = true;
   }
   MarkUsed(*this);
   CountSharers(*this);
+}
+
+OwnedShare OwnedByFirstRank(const LowerState& state, const std::vector<CollectiveCall>& calls) {
+  std::vector<ParamId> params;
+  params.reserve(calls.size());
+  for (const CollectiveCall& call : calls) {
+    params.push_back(call.param);
+  }
+  return state.layout.owned(params, 0);
 }
 
 Work MemoryWork(MemoryPattern pattern,

@@ -33,29 +33,15 @@ TaskDraft WorkDraft(const LowerState& state, TaskKind kind) {
   return draft;
 }
 
-/// Elements from a parameter's start in the flat trainable parameters of its dtype.
-std::vector<std::int64_t> FlatStarts(const LowerState& state) {
-  std::vector<std::int64_t> starts(state.graph.params.size());
-  for (const FlatGroup& group : state.groups) {
-    std::int64_t start = 0;
-    for (const ParamId id : group.params) {
-      starts[id.index()] = start;
-      start += state.graph.param(id).requires_grad ? state.graph.numel(id) : 0;
-    }
-  }
-  return starts;
-}
-
 /// Runs of a bucket that belong to one rank, neighbours of the same rank merged. DeepSpeed reduces
 /// in place where there is one, else over a flat copy.
 std::size_t CountOwners(const LowerState& state, const EagerBucket& bucket) {
-  const auto starts = FlatStarts(state);
   const std::int64_t partition =
-      state.flat[state.group_of[bucket.calls.front().param.index()]].partition;
+      state.layout.partition(state.layout.place(bucket.calls.front().param).group);
   std::size_t runs = 0;
   std::int64_t owner = -1;
   for (const CollectiveCall& call : bucket.calls) {
-    const std::int64_t start = starts[call.param.index()];
+    const std::int64_t start = state.layout.place(call.param).flat;
     const std::int64_t first = start / partition;
     const std::int64_t last = (start + call.elements - 1) / partition;
     runs += static_cast<std::size_t>(last - first) + (first == owner ? 0U : 1U);
@@ -148,10 +134,11 @@ void AddStore(LowerState& state, EagerBucket& bucket, const EagerFlush& flush) {
     AddGradientPartition(state);
   }
   const bool adds = state.has_accumulated_partition;
+  const OwnedShare own = OwnedByFirstRank(state, bucket.calls);
   TaskDraft draft = WorkDraft(state, TaskKind::kStoreReduced);
-  draft.work = MemoryWork(adds ? MemoryPattern::kAdd : MemoryPattern::kCopy,
-                          BytesOf(bucket, (adds ? 3 : 2) * (flush.elements / state.plan.ranks)),
-                          bucket.calls.size(), 1, flush.collective);
+  draft.work =
+      MemoryWork(adds ? MemoryPattern::kAdd : MemoryPattern::kCopy,
+                 BytesOf(bucket, (adds ? 3 : 2) * own.elements), own.parts, 1, flush.collective);
   if (state.by_parameter()) {
     draft.Read(flush.flat);
     draft.Free(flush.flat);

@@ -13,7 +13,7 @@ struct PlacedState {
 
 PlacedState PlaceOf(const LowerState& state, const OptimizerState& wanted) {
   std::size_t group = 0;
-  while (state.groups[group].dtype != wanted.dtype) {
+  while (state.layout.groups()[group].dtype != wanted.dtype) {
     ++group;
   }
   return {group, wanted.tensor};

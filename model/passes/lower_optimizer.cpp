@@ -85,7 +85,7 @@ void AddNorm(LowerState& state) {
     if (flat.partition == 0) {
       continue;
     }
-    const Bytes moved(flat.partition * ElementBytes(state.groups[g].dtype));
+    const Bytes moved(flat.partition * ElementBytes(state.layout.groups()[g].dtype));
     TaskDraft draft = ComputeDraft(state, TaskKind::kGradientNorm, MemoryPattern::kNorm, moved, g);
     draft.Read(flat.gradient_partition);
     state.builder.Add(draft);
@@ -97,7 +97,7 @@ void AddNorm(LowerState& state) {
 /// Gradient partition -> float32; a partition of the step goes back then.
 BufferId AddCast(LowerState& state, std::size_t g) {
   FlatBuffers& flat = state.flat[g];
-  const std::int64_t element_bytes = ElementBytes(state.groups[g].dtype);
+  const std::int64_t element_bytes = ElementBytes(state.layout.groups()[g].dtype);
   const BufferId gradient =
       AddPartitionBuffer(state, BufferClass::kTemporary, Bytes(flat.partition * kMasterBytes));
   TaskDraft draft = ComputeDraft(state, TaskKind::kCastGradients, MemoryPattern::kWiden,
@@ -145,7 +145,7 @@ void AddStoreParams(LowerState& state, std::size_t g, BufferId gradient) {
   const FlatBuffers& flat = state.flat[g];
   const bool offloads = state.plan.options.offload_parameters;
   const BufferId weights = offloads ? AddUpdatedBuffer(state, g) : flat.weights;
-  const std::int64_t element_bytes = ElementBytes(state.groups[g].dtype);
+  const std::int64_t element_bytes = ElementBytes(state.layout.groups()[g].dtype);
   TaskDraft draft = ComputeDraft(state, TaskKind::kStoreParams, MemoryPattern::kNarrow,
                                  Bytes(flat.partition * (element_bytes + kMasterBytes)), g);
   if (offloads) {
@@ -163,7 +163,7 @@ void AddStoreParams(LowerState& state, std::size_t g, BufferId gradient) {
 /// ZeRO-1 and 2: one in-place all-gather over the flat weights; with partitions by parameter, one
 /// call a parameter in one group.
 TaskId AddGatherUpdated(LowerState& state, std::size_t g) {
-  const FlatGroup& group = state.groups[g];
+  const FlatGroup& group = state.layout.groups()[g];
   Collective collective;
   collective.kind = CollectiveKind::kAllGather;
   collective.dtype = group.dtype;
@@ -208,7 +208,7 @@ void AddGradientPartition(LowerState& state) {
     if (flat.partition == 0) {
       continue;
     }
-    const Bytes bytes(flat.partition * ElementBytes(state.groups[g].dtype));
+    const Bytes bytes(flat.partition * ElementBytes(state.layout.groups()[g].dtype));
     flat.gradient_partition = AddPartitionBuffer(state, BufferClass::kGradientPartition, bytes);
     TaskDraft draft =
         ComputeDraft(state, TaskKind::kClearGradients, MemoryPattern::kFill, bytes, g);

@@ -89,8 +89,8 @@ TaskId AddCollectives(LowerState& state,
 }
 
 /// Reduced values into the gradient partition. Reduce-scatters of a first micro-step have written
-/// there already; all-reduces leave each rank to copy or add its own slices, on average 1/ranks of
-/// the bucket.
+/// there already; all-reduces leave each rank to copy or add its own slices, one kernel each;
+/// a bucket may lie in the partition of a single rank.
 TaskId AddStore(LowerState& state,
                 const ReduceBucket& bucket,
                 std::uint32_t collective,
@@ -100,11 +100,11 @@ TaskId AddStore(LowerState& state,
   if (state.by_parameter() && !adds) {
     return reduce;
   }
-  const std::int64_t own = bucket.offset / state.plan.ranks;
+  const OwnedShare own = OwnedByFirstRank(state, bucket.calls);
   TaskDraft draft = state.Draft(TaskKind::kStoreReduced, StreamRole::kReduce);
-  const Bytes moved = BucketBytes(bucket, (adds ? 3 : 2) * own);
-  draft.work = MemoryWork(adds ? MemoryPattern::kAdd : MemoryPattern::kCopy, moved,
-                          bucket.calls.size(), 1, collective);
+  const Bytes moved = BucketBytes(bucket, (adds ? 3 : 2) * own.elements);
+  draft.work = MemoryWork(adds ? MemoryPattern::kAdd : MemoryPattern::kCopy, moved, own.parts, 1,
+                          collective);
   draft.Read(receive.is_none() ? bucket.buffers[bucket.current].buffer : receive);
   draft.Write(state.flat_of(bucket.calls.front().param).gradient_partition);
   if (!receive.is_none()) {
@@ -320,7 +320,7 @@ void AddReduceGradient(LowerState& state, const GraphOutput& gradient) {
 }
 
 void AddKeptGradients(LowerState& state) {
-  for (const FlatGroup& group : state.groups) {
+  for (const FlatGroup& group : state.layout.groups()) {
     for (const ParamId param : group.params) {
       BufferId& kept = state.accumulated[param.index()];
       if (!kept.is_none() && state.eager()) {

@@ -30,7 +30,7 @@ bool Moves(const LowerState& state, const OptimizerState& wanted) {
 
 /// One of the optimizer's tensors; with its place on the host if it moves there.
 BufferId AddState(LowerState& state, std::size_t g, OptimizerTensor tensor, Bytes bytes) {
-  const bool moves = Moves(state, {state.groups[g].dtype, tensor});
+  const bool moves = Moves(state, {state.layout.groups()[g].dtype, tensor});
   const std::uint32_t index = StateIndex(g, tensor);
   Buffer buffer;
   buffer.bytes = bytes;
@@ -47,7 +47,7 @@ BufferId AddState(LowerState& state, std::size_t g, OptimizerTensor tensor, Byte
 }
 
 FlatBuffers AddFlatBuffers(LowerState& state, std::size_t g) {
-  const FlatGroup& group = state.groups[g];
+  const FlatGroup& group = state.layout.groups()[g];
   constexpr std::int64_t kMasterBytes = 4;  // float32
   const std::int64_t element_bytes = ElementBytes(group.dtype);
   FlatBuffers flat;
@@ -95,7 +95,7 @@ void AddPersistentParams(LowerState& state) {
 /// of ZeRO-3.
 void AddBuckets(LowerState& state) {
   const bool eager = state.eager() && state.plan.options.stage == 3;
-  for (const FlatGroup& group : state.groups) {
+  for (const FlatGroup& group : state.layout.groups()) {
     if (eager && state.plan.options.contiguous_gradients && group.trainable > 0) {
       EagerBucket& bucket = state.eager_buckets[group.dtype];
       bucket.dtype = group.dtype;
@@ -136,7 +136,7 @@ void AddConstants(LowerState& state) {
 }  // namespace
 
 void AddResidents(LowerState& state, const Workspaces& workspaces) {
-  for (std::size_t g = 0; g < state.groups.size(); ++g) {
+  for (std::size_t g = 0; g < state.layout.groups().size(); ++g) {
     state.flat.push_back(AddFlatBuffers(state, g));
   }
   AddBuckets(state);

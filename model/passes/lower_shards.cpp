@@ -21,7 +21,7 @@ BufferId AddDeviceShard(LowerState& state, ParamId param, Bytes bytes) {
 }  // namespace
 
 void AddHostShards(LowerState& state, std::size_t group) {
-  for (const ParamId param : state.groups[group].params) {
+  for (const ParamId param : state.layout.groups()[group].params) {
     Buffer buffer;
     buffer.bytes = Bytes(ShardElements(state.graph.numel(param), state.plan.ranks) *
                          ElementBytes(state.graph.dtype(param)));
@@ -65,7 +65,8 @@ void AddOffloadShard(LowerState& state, ParamId param) {
 
 BufferId AddUpdatedBuffer(LowerState& state, std::size_t group) {
   Buffer buffer;
-  buffer.bytes = Bytes(state.flat[group].partition * ElementBytes(state.groups[group].dtype));
+  buffer.bytes =
+      Bytes(state.flat[group].partition * ElementBytes(state.layout.groups()[group].dtype));
   buffer.subject = static_cast<std::uint32_t>(group);
   buffer.buffer_class = BufferClass::kTemporary;
   buffer.recorded_streams = StreamBit(StreamRole::kOffload);
@@ -76,7 +77,7 @@ void AddOffloadUpdated(LowerState& state, std::size_t group, BufferId updated) {
   TaskDraft copy = HostCopyBehindCompute(state, TaskKind::kOffload, StreamRole::kOffload,
                                          state.builder.buffer(updated).bytes, group);
   copy.Read(updated);
-  for (const ParamId param : state.groups[group].params) {
+  for (const ParamId param : state.layout.groups()[group].params) {
     if (state.graph.param(param).requires_grad) {
       copy.Write(state.shards[param.index()].host);
     }

@@ -4,7 +4,7 @@
 #include <map>
 #include <vector>
 
-#include "model/graph/sharding.h"
+#include "model/graph/param_layout.h"
 #include "model/graph/step_facts.h"
 #include "model/ir/graph.h"
 #include "model/ir/plan.h"
@@ -101,8 +101,7 @@ struct LowerState {
   const Profile* profile;
   std::map<DType, std::vector<std::int64_t>> kept_capacities;
   StepFacts facts;
-  std::vector<FlatGroup> groups;
-  std::vector<std::size_t> group_of;  // by param
+  ParamLayout layout;
   ScheduleBuilder builder;
 
   // Residents.
@@ -139,7 +138,7 @@ struct LowerState {
   std::uint8_t reduce_communicator() const {
     return static_cast<std::uint8_t>(plan.options.communicators - 1);
   }
-  FlatBuffers& flat_of(ParamId id) { return flat[group_of[id.index()]]; }
+  FlatBuffers& flat_of(ParamId id) { return flat[layout.place(id).group]; }
 
   TaskDraft Draft(TaskKind kind) const {
     TaskDraft draft;
@@ -153,6 +152,10 @@ struct LowerState {
     return draft;
   }
 };
+
+/// What rank 0 owns of the gradients that calls reduce: the first parameters, whose gradients come
+/// last, so that a step ends with its stores.
+OwnedShare OwnedByFirstRank(const LowerState& state, const std::vector<CollectiveCall>& calls);
 
 /// Work of `launches` kernels that move `moved` bytes.
 Work MemoryWork(MemoryPattern pattern,

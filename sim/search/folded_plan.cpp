@@ -165,10 +165,10 @@ class Layout {
       parts.push_back({GatheredBytes(graph, id, problem_.ranks), Bytes(0)});
       payload += parts.back().payload;
     }
-    return CollectiveTime(problem_.inputs.cluster, CollectiveKind::kAllGather, Engine::kNccl,
-                          payload, problem_.ranks,
-                          {AlikeCalls(parts),
-                           UnalignedShare(CollectiveKind::kAllGather, parts, problem_.ranks)})
+    return CollectiveTime(
+               problem_.inputs.cluster, CollectiveKind::kAllGather, Engine::kNccl, payload,
+               problem_.ranks,
+               ShapeOf(problem_.inputs.cluster, CollectiveKind::kAllGather, parts, problem_.ranks))
         .time.ns();
   }
 

@@ -331,7 +331,7 @@ class Folder {
       constexpr auto kKind = CollectiveKind::kAllGather;
       program_.gather_time.push_back(
           CollectiveTime(cluster, kKind, program_.gather_engine, part.payload, problem_.ranks,
-                         {1, UnalignedShare(kKind, {&part, 1}, problem_.ranks)})
+                         ShapeOf(cluster, kKind, {&part, 1}, problem_.ranks))
               .time.ns());
     }
     constexpr std::int64_t kEventsOfACall = 3;

@@ -137,9 +137,9 @@ std::vector<KeepItem> FindKeepItems(const SearchProblem& problem, const Schedule
     }
     constexpr auto kKind = CollectiveKind::kAllGather;
     const CollectivePart part{bytes[i], Bytes(0)};
-    const Estimate one =
-        CollectiveTime(problem.inputs.cluster, kKind, options.gather_engine, part.payload,
-                       problem.ranks, {1, UnalignedShare(kKind, {&part, 1}, problem.ranks)});
+    const Estimate one = CollectiveTime(
+        problem.inputs.cluster, kKind, options.gather_engine, part.payload, problem.ranks,
+        ShapeOf(problem.inputs.cluster, kKind, {&part, 1}, problem.ranks));
     items.push_back({ParamId(i), bytes[i], one.time * (gathers[i] - 1)});
   }
   return items;

@@ -159,6 +159,16 @@ std::string UnalignedText(const std::vector<exec::CollectiveSample>& samples) {
                             "}  # times as long, 256 MiB from 4 bytes behind a multiple of 16\n";
 }
 
+std::string ChannelsText(const std::vector<exec::CollectiveSample>& samples) {
+  std::int64_t most = 0;
+  for (const exec::CollectiveSample& sample : samples) {
+    most = std::max<std::int64_t>(most, sample.engine == Engine::kNccl ? sample.ctas : 0);
+  }
+  return most == 0 ? ""
+                   : "collective_channels: " + std::to_string(most) +
+                         "  # thread blocks of NCCL's large collectives\n";
+}
+
 std::string CollectivesText(const std::vector<exec::CollectiveSample>& samples, int gpus) {
   std::string text =
       "collectives:            # [full tensor, median from the last rank's start to the last "
@@ -199,7 +209,7 @@ std::string PrintClusterYaml(const CalibrationResult& result,
          "\ngpu: " + gpu_file + "\n" + HostText(result, gpus) + PatternText(result) +
          BothWaysText(result.host_copies) + LinkText(result.collectives, gpus) +
          "measured: >-\n  " + result.machine.dump() + "\n  " + result.versions.dump() + " " +
-         result.date + "\n" + UnalignedText(result.collectives) +
+         result.date + "\n" + UnalignedText(result.collectives) + ChannelsText(result.collectives) +
          CollectivesText(result.collectives, gpus);
 }
 

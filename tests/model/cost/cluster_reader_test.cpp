@@ -213,7 +213,9 @@ TEST(ClusterReaderTest, ContentionIsRead) {
 // never more than 500.
 TEST(ClusterReaderTest, LawsOfContentionAreRead) {
   Json document = ClusterDocument();
-  document["gpu"]["gaps"] = {{"queued", "10 us"}, {"start", "6 us"}, {"source", "made up"}};
+  document["collective_channels"] = 24;
+  document["gpu"]["gaps"] = {
+      {"queued", "10 us"}, {"start", "6 us"}, {"memory", "2 us"}, {"source", "made up"}};
   document["gpu"]["contention"] = {
       {"collective_multiprocessors", 40},
       {"streaming_kernel", "3 us"},
@@ -225,6 +227,8 @@ TEST(ClusterReaderTest, LawsOfContentionAreRead) {
   const Contention& contention = cluster.gpu.contention;
   EXPECT_EQ(cluster.gpu.gaps.queued, Duration::FromUs(10));
   EXPECT_EQ(cluster.gpu.gaps.start, Duration::FromUs(6));
+  EXPECT_EQ(cluster.gpu.gaps.memory, Duration::FromUs(2));
+  EXPECT_EQ(cluster.collective_channels, 24);
   EXPECT_EQ(contention.collective_multiprocessors, 40);
   EXPECT_EQ(contention.streaming_kernel, Duration::FromUs(3));
   EXPECT_EQ(contention.collective_start, Duration::FromUs(8));
@@ -430,6 +434,8 @@ INSTANTIATE_TEST_SUITE_P(
                     {"all_gather", 1.5}, {"reduce_scatter", 0.5}, {"all_reduce", 1}};
               },
               "c: /unaligned_collectives/reduce_scatter: expected how many times as long, 1 to 10"},
+        Break{"NoChannels", [](Json& d) { d["collective_channels"] = 0; },
+              "c: /collective_channels: expected a count from 1 to 1000000"},
         Break{"UnknownDType", [](Json& d) { d["gpu"]["matmul"]["bf16"] = "1 TFLOP/s"; },
               "c: /gpu/matmul/bf16: unknown key 'bf16'"},
         Break{"NoPeak", [](Json& d) { d["gpu"]["matmul"]["float32"] = "0 TFLOP/s"; },

@@ -214,7 +214,7 @@ class GroupTimeTest : public testing::TestWithParam<GroupCase> {};
 TEST_P(GroupTimeTest, LiesBetweenTheTablesOfFewerAndOfMoreCalls) {
   const GroupCase& row = GetParam();
   const Estimate estimate = CollectiveTime(ClusterWithGroups(), kGather, Engine::kNccl,
-                                           Bytes(3'000'000), 4, {row.calls, 0});
+                                           Bytes(3'000'000), 4, {row.calls, 0, {}});
   EXPECT_EQ(estimate.time.ns(), row.ns);
   EXPECT_EQ(estimate.source, row.source);
 }
@@ -229,9 +229,9 @@ INSTANTIATE_TEST_SUITE_P(Group,
                          RowName());
 
 TEST(CollectiveTimeTest, GroupTakesTheSingleCallsTableWhereThereIsNoOther) {
-  EXPECT_EQ(
-      CollectiveTime(TestCluster(), kGather, Engine::kNccl, Bytes(3'000'000), 4, {8, 0}).time.ns(),
-      40'000);
+  EXPECT_EQ(CollectiveTime(TestCluster(), kGather, Engine::kNccl, Bytes(3'000'000), 4, {8, 0, {}})
+                .time.ns(),
+            40'000);
 }
 
 // Sizes 1, 1, 1, 1: 4^2 / 4. Sizes 6, 1, 1: 8^2 / 38. Nothing at all counts as one call.
@@ -245,7 +245,7 @@ TEST(UnalignedTimeTest, IsLongerBeyondThatOfASmallPayload) {
        .points = {{Bytes(2048), Duration::FromUs(10)}, {Bytes::MiB(16), Duration::FromUs(100)}}}};
   cluster.unaligned_collectives = {1, 1.5, 1};
   const auto time = [&](CollectiveKind kind, double unaligned) {
-    return CollectiveTime(cluster, kind, Engine::kNccl, Bytes::MiB(16), 2, {1, unaligned})
+    return CollectiveTime(cluster, kind, Engine::kNccl, Bytes::MiB(16), 2, {1, unaligned, {}})
         .time.ns();
   };
   const auto start =
@@ -253,6 +253,99 @@ TEST(UnalignedTimeTest, IsLongerBeyondThatOfASmallPayload) {
   EXPECT_EQ(time(CollectiveKind::kReduceScatter, 0), 100'000);
   EXPECT_EQ(time(CollectiveKind::kReduceScatter, 0.5), 100'000 + (100'000 - start + 2) / 4);
   EXPECT_EQ(time(CollectiveKind::kAllGather, 0.5), time(CollectiveKind::kAllGather, 0));
+}
+
+/// 2 MiB take 104 us, next to nothing 4; in groups of 64 calls of 2 KiB each, of which NCCL lays
+/// three on each of 24 channels, 12 us: 4 us for each call more on a channel.
+Cluster ClusterWithChannels() {
+  Cluster cluster = TestCluster();
+  cluster.collective_channels = 24;
+  cluster.collectives = {{.ranks = 2,
+                          .points = {{Bytes(1), Duration::FromUs(4)},
+                                     {Bytes::KiB(2), Duration::FromUs(4)},
+                                     {Bytes::MiB(2), Duration::FromUs(104)}}},
+                         {.ranks = 2,
+                          .calls = 64,
+                          .points = {{Bytes::KiB(128), Duration::FromUs(12)},
+                                     {Bytes::MiB(2), Duration::FromUs(104)}}}};
+  return cluster;
+}
+
+std::int64_t TimeOfGroup(const Cluster& cluster, std::span<const CollectivePart> parts) {
+  Bytes payload;
+  for (const CollectivePart& part : parts) {
+    payload += part.payload;
+  }
+  return CollectiveTime(cluster, kGather, Engine::kNccl, payload, 2,
+                        ShapeOf(cluster, kGather, parts, 2))
+      .time.ns();
+}
+
+/// A call of 2 MiB and 24 short ones: 152 cells of 16 KiB.
+std::vector<CollectivePart> OneLongCall() {
+  std::vector<CollectivePart> parts(24, {Bytes::KiB(1), Bytes(0)});
+  parts.push_back({Bytes::MiB(2), Bytes(0)});
+  return parts;
+}
+
+// 6.3 cells a channel: seven short calls on the first, 28 us, which the long one outlasts.
+TEST(ShortCallsTest, HideBesideALongCall) {
+  Cluster cluster = ClusterWithChannels();
+  const std::int64_t time = TimeOfGroup(cluster, OneLongCall());
+  cluster.collective_channels = 0;  // not known
+  EXPECT_EQ(TimeOfGroup(cluster, OneLongCall()), time);
+}
+
+// On three channels 50.7 cells each: the first has all short calls and 27 of the long one's 128
+// cells, whose time is its share of the bytes, times three. The table's 64 calls are 22 on the
+// first channel there, so that a call more takes 8 us / 21.
+TEST(ShortCallsTest, AGroupEndsWhenItsFirstChannelDoes) {
+  Cluster cluster = ClusterWithChannels();
+  cluster.collective_channels = 0;
+  const std::int64_t alike = TimeOfGroup(cluster, OneLongCall());
+  cluster.collective_channels = 3;
+  const double short_call = 8000.0 / 21;
+  const double share = 27.0 / 128 * (2 << 20) / (24 * 1024 + (2 << 20));
+  const double first_channel =
+      4000 - short_call + 24 * short_call + 3 * share * static_cast<double>(alike - 4000);
+  ASSERT_LT(first_channel, static_cast<double>(alike));
+  EXPECT_EQ(TimeOfGroup(cluster, OneLongCall()), alike);
+  cluster.collectives[1].points[0].time = Duration::FromUs(104);  // 100 us / 21
+  const double slower = 4000 + 23 * 100'000.0 / 21 + 3 * share * static_cast<double>(alike - 4000);
+  EXPECT_NEAR(static_cast<double>(TimeOfGroup(cluster, OneLongCall())), slower, 50);
+}
+
+// 64 alike calls of 2 KiB are what the table says, to the nanosecond.
+TEST(ShortCallsTest, AGroupOfATableTakesTheTablesTime) {
+  const std::vector<CollectivePart> parts(64, {Bytes::KiB(2), Bytes(0)});
+  EXPECT_EQ(TimeOfGroup(ClusterWithChannels(), parts), 12'000);
+}
+
+// 230 norms and biases of 3 KiB beside 114 products of 3.46 MB (212 cells), much like
+// convnext-large's gradients: 24,398 cells, 1,016.6 a channel, so the first one has all short calls
+// and 787 cells of the others. A call more on a channel takes (10,080 - 3,520) / 2 ns by the
+// tables. convnext-large's reduction took 1.23 ms in a traced step, where alike calls would take
+// 0.69.
+TEST(ShortCallsTest, NormsAndBiasesOfAModelLengthenItsReduction) {
+  const Cluster cluster = LoadCluster(DCSIM_SOURCE_DIR "/configs/clusters/h200-2.yaml");
+  std::vector<CollectivePart> parts(230, {Bytes::KiB(3), Bytes(0)});
+  parts.resize(344, {Bytes(3'460'000), Bytes(0)});
+  constexpr auto kKind = CollectiveKind::kReduceScatter;
+  Cluster without = cluster;
+  without.collective_channels = 0;
+  const auto time = [&](const Cluster& with) {
+    return static_cast<double>(CollectiveTime(with, kKind, Engine::kNccl,
+                                              Bytes(230 * 3072 + 114 * 3'460'000LL), 2,
+                                              ShapeOf(with, kKind, parts, 2))
+                                   .time.ns()) /
+           1e6;
+  };
+  const double alike = time(without);
+  EXPECT_GT(alike, 0.6);
+  EXPECT_LT(alike, 0.7);
+  const double share = 787 * (3'460'000.0 / 212) / (230 * 3072 + 114 * 3'460'000.0);
+  const double start = 0.0035;
+  EXPECT_NEAR(time(cluster), 230 * 0.00328 + 24 * share * (alike - start), 0.005);
 }
 
 // Of 96, 48 and 64 bytes on two ranks: the second's other half begins at 24, the third 8 behind.

@@ -254,14 +254,14 @@ TEST(WorkCostTest, CopiesOfAGatherAddUp) {
   EXPECT_EQ(cost.use, DeviceUse::kCopyEngine);
 }
 
-// 9 MB at 1 TB/s: 9 us, more than 3 kernels of 2 us. Three launches of 5 us.
+// 9 MB at 1 TB/s: 9 us, and 2 us for each of the kernels behind the first. Three launches of 5 us.
 TEST(WorkCostTest, MemoryWorkTakesTheBytesItMoves) {
   Work work;
   work.kind = Work::Kind::kMemory;
   work.moved = Bytes(9'000'000);
   work.launches = 3;
   const WorkCost cost = CostOf(work);
-  EXPECT_EQ(cost.device.ns(), 9'000);
+  EXPECT_EQ(cost.device.ns(), 9'000 + 2 * 2'000);
   EXPECT_EQ(cost.host.ns(), 15'000);
   EXPECT_EQ(cost.source, Source::kEstimated);
 }
@@ -272,6 +272,14 @@ TEST(WorkCostTest, MemoryWorkTakesAtLeastItsKernels) {
   work.moved = Bytes(1);
   work.launches = 3;
   EXPECT_EQ(CostOf(work).device.ns(), 6'000);
+}
+
+// A store of which this rank owns nothing.
+TEST(WorkCostTest, NoKernelTakesNoTime) {
+  Work work;
+  work.kind = Work::Kind::kMemory;
+  EXPECT_EQ(CostOf(work).device.ns(), 0);
+  EXPECT_EQ(CostOf(work).host.ns(), 0);
 }
 
 // Four events of 0.5 us on top of a launch.

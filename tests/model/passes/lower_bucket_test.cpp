@@ -49,8 +49,9 @@ TEST(LowerBucketTest, BothBuffersHaveTheBucketsSize) {
   EXPECT_THAT(sizes, testing::ElementsAre(Bytes(40), Bytes(40)));
 }
 
-// 5 + 15 > 19 (step 2): w2 is flushed alone before w1 is copied; own slices of 5 / 2 and 15 / 2
-// elements, rounded down, are stored. The second buffer has no flush to wait for.
+// 5 + 15 > 19 (step 2): w2 is flushed alone before w1 is copied; rank 0's partition is the first
+// ten of w1's elements, so it stores those, and nothing of w2. The second buffer has no flush to
+// wait for.
 constexpr char kOverflow[] = R"(
 7 host allocate +b13 +b14
 8 copy reduce-grad-copy w2 [20 B] after 6 r b12 w b13
@@ -58,12 +59,12 @@ constexpr char kOverflow[] = R"(
 10 compute aten::mm r b6,b15 w b16 +b16 -b15
 11 reduce pre-divide w2 [20 B] after 8 w b13
 12 reduce reduce w2 [10 B] w b13
-13 reduce store-reduced w2 [8 B] r b13 w b1
+13 reduce store-reduced w2 [0 B] r b13 w b1
 14 compute wait for reduce-grad-copy w2 after 8 -b12
 15 copy reduce-grad-copy w1 [60 B] after 14 r b16 w b14
 16 reduce pre-divide w1 [60 B] after 15 w b14
 17 reduce reduce w1 [30 B] w b14
-18 reduce store-reduced w1 [28 B] r b14 w b1
+18 reduce store-reduced w1 [40 B] r b14 w b1
 )";
 
 TEST(LowerBucketTest, OverflowFlushesAndSwapsBuffers) {
@@ -78,7 +79,7 @@ constexpr char kSingleBuffer[] = R"(
 10 compute aten::mm r b6,b14 w b15 +b15 -b14
 11 reduce pre-divide w2 [20 B] after 8 w b13
 12 reduce reduce w2 [10 B] w b13
-13 reduce store-reduced w2 [8 B] r b13 w b1
+13 reduce store-reduced w2 [0 B] r b13 w b1
 14 compute wait for reduce-grad-copy w2 after 8 -b12
 15 compute wait for store-reduced w2 after 13
 16 copy reduce-grad-copy w1 [60 B] after 15 r b15 w b13
@@ -93,7 +94,7 @@ TEST(LowerBucketTest, SingleBufferWaitsForItsOwnFlush) {
 constexpr char kGrowth[] = R"(
 11 reduce pre-divide w2 [20 B] after 8 w b13
 12 reduce reduce w2 [10 B] w b13
-13 reduce store-reduced w2 [8 B] r b13 w b1
+13 reduce store-reduced w2 [0 B] r b13 w b1
 14 compute wait for reduce-grad-copy w2 after 8 -b12
 15 host host-synchronize after 13 +b17 -b14
 16 copy reduce-grad-copy w1 [60 B] after 14 r b16 w b17

@@ -180,7 +180,7 @@ constexpr char kTangent[] = R"(
 4 copy reduce-grad-copy w [4 B] after 2 r b7 w b8
 5 reduce pre-divide w [4 B] after 4 w b8
 6 reduce reduce w [2 B] w b8
-7 reduce store-reduced w [0 B] r b8 w b1
+7 reduce store-reduced w [4 B] r b8 w b1
 8 compute wait for reduce-grad-copy w after 4 -b7
 )";
 

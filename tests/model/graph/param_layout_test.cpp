@@ -1,0 +1,68 @@
+#include "model/graph/param_layout.h"
+
+#include <gtest/gtest.h>
+
+#include "model/ir/graph_text.h"
+
+namespace dcsim {
+namespace {
+
+/// 3, 8 and 5 trainable elements, behind one another, and a frozen parameter.
+Graph ThreeParams() {
+  return ParseGraphText(R"(
+graph three 1 tokens
+param a bfloat16[3]
+param b bfloat16[8]
+param c bfloat16[5]
+param d bfloat16[2] frozen
+forward
+  l: float32[] = my::loss(a, b, c, d)
+  loss l
+)");
+}
+
+ScheduleOptions Stage(int stage) {
+  ScheduleOptions options;
+  options.stage = stage;
+  return options;
+}
+
+const std::vector<ParamId> kAll = {ParamId(0), ParamId(1), ParamId(2)};
+
+// 16 elements in two partitions: b's first 5 elements are rank 0's, its last 3 rank 1's.
+TEST(ParamLayoutTest, AFlatTensorIsCutAnywhere) {
+  const ParamLayout layout(ThreeParams(), Stage(1), 2);
+  const OwnedPart first = layout.owned(ParamId(1), 0);
+  EXPECT_EQ(first.begin, 0);
+  EXPECT_EQ(first.end, 5);
+  EXPECT_EQ(first.partition, 3);
+  const OwnedPart second = layout.owned(ParamId(1), 1);
+  EXPECT_EQ(second.begin, 5);
+  EXPECT_EQ(second.end, 8);
+  EXPECT_EQ(second.partition, 0);
+}
+
+TEST(ParamLayoutTest, ARankOwnsWhatLiesInItsPartition) {
+  const ParamLayout layout(ThreeParams(), Stage(1), 2);
+  EXPECT_EQ(layout.owned(kAll, 0).parts, 2U);
+  EXPECT_EQ(layout.owned(kAll, 0).elements, 8);
+  EXPECT_EQ(layout.owned(kAll, 1).parts, 2U);
+  const std::vector<ParamId> last = {ParamId(2)};
+  EXPECT_EQ(layout.owned(last, 0).parts, 0U);
+  EXPECT_EQ(layout.owned(last, 0).elements, 0);
+  EXPECT_EQ(layout.owned(last, 1).elements, 5);
+}
+
+// Shards of 2, 4 and 3 elements, the last rank's padded.
+TEST(ParamLayoutTest, CutByParameterEachRankOwnsAShardOfEach) {
+  const ParamLayout layout(ThreeParams(), Stage(3), 2);
+  for (const int rank : {0, 1}) {
+    EXPECT_EQ(layout.owned(kAll, rank).parts, 3U);
+    EXPECT_EQ(layout.owned(kAll, rank).elements, 2 + 4 + 3);
+  }
+  EXPECT_EQ(layout.owned(ParamId(2), 1).begin, 3);
+  EXPECT_EQ(layout.owned(ParamId(2), 1).end, 5);
+}
+
+}  // namespace
+}  // namespace dcsim
