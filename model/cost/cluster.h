@@ -26,8 +26,7 @@ struct MatmulPeak {
 /// Time that the GPU spends between tasks.
 struct DeviceGaps {
   std::optional<Duration> kernel;  // between neighbouring kernels of a stream
-  std::optional<Duration> step;  // between ops of a step, beyond their profile's gap; else `kernel`
-                                 // in place of the profile's
+  std::optional<Duration> step;  // between kernels of a step whose ops were profiled; else `kernel`
   Duration collective;           // from the end of what a collective waits for until it has
                                  // started on the last rank, skew between ranks included
   std::optional<Duration> start;   // of `collective` and `queued`, until the kernel starts on its

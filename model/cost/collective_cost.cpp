@@ -11,6 +11,11 @@
 namespace dcsim {
 namespace {
 
+/// Calls of a group whose descriptions (112 bytes each, and 16 for each of 24 channels) fit into a
+/// kernel's arguments, 4 KiB; kernels read more from a queue in the host's memory. Source: NCCL
+/// 2.28.9, src/include/device.h, ncclMaxKernelArgsSize and ncclDevWorkColl.
+constexpr std::size_t kCallsInArguments = 32;
+
 /// A payload whose time is that of starting: bytes hardly count.
 constexpr Bytes kNextToNothing = Bytes(64 << 10);
 
@@ -207,7 +212,7 @@ double ShortCallNs(const Cluster& cluster, CollectiveKind kind, int ranks) {
   const CollectiveTable* nearest = nullptr;
   for (const CollectiveTable& table : cluster.collectives) {
     const bool tells = table.kind == kind && table.engine == Engine::kNccl &&
-                       table.calls > cluster.collective_channels;
+                       table.calls > static_cast<int>(kCallsInArguments);
     if (tells &&
         (nearest == nullptr || std::abs(table.ranks - ranks) < std::abs(nearest->ranks - ranks))) {
       nearest = &table;
@@ -306,7 +311,7 @@ GroupShape ShapeOf(const Cluster& cluster,
                    std::span<const CollectivePart> parts,
                    int ranks) {
   GroupShape shape{AlikeCalls(parts), UnalignedShare(kind, parts, ranks), {}};
-  if (parts.size() < 2 || cluster.collective_channels == 0) {
+  if (parts.size() <= kCallsInArguments || cluster.collective_channels == 0) {
     return shape;
   }
   std::vector<Bytes> payloads;

@@ -13,10 +13,11 @@ bool HasCollectiveTable(const Cluster& cluster, CollectiveKind kind, Engine engi
 
 /// How a collective's payload is split and where it lies.
 struct GroupShape {
-  double calls = 1;                   // >= 1, of a group, as AlikeCalls counts them
-  double unaligned = 0;               // share of the payload, as UnalignedShare counts it
-  std::vector<double> first_channel;  // of a group: shares of the payload on NCCL's first channel,
-                                      // call by call (FirstChannel); empty where that is not known
+  double calls = 1;      // >= 1, of a group, as AlikeCalls counts them
+  double unaligned = 0;  // share of the payload, as UnalignedShare counts it
+  std::vector<double>
+      first_channel;  // of a group: shares of the payload on NCCL's first channel,
+                      // call by call (FirstChannel); empty where that is not known or has no effect
 };
 
 /// Time of a collective alone, from the last rank's start to its end, launch to last byte.
@@ -34,10 +35,10 @@ struct GroupShape {
 /// points (both estimated). Between tables of fewer and of more calls the straight line over the
 /// logarithm of the calls (interpolated); outside them the nearest.
 ///
-/// Tables are of calls alike. A group ends when its first channel does, which holds all its short
-/// calls: each takes at least w there, where the others take their share of the time beyond the
-/// smallest payload's; w is what a call more on a channel adds in the smallest group of the nearest
-/// table of more calls than channels (interpolated).
+/// Tables are of calls alike. A group of more than 32 calls ends when its first channel does, which
+/// holds all its short calls: each takes at least w there, where the others take their share of the
+/// time beyond the smallest payload's; w is what a call more on a channel adds in the smallest
+/// group of the nearest table of more than 32 calls (interpolated).
 ///
 /// Without a table of this number of ranks n, NCCL's tables of the two numbers a and b nearest to
 /// it on a node (estimated): T(n) = start(n) + (n-1)/n * whole(n), where start, the time of the

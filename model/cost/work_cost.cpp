@@ -72,9 +72,7 @@ WorkCost OpCost(const CostInputs& inputs, OpId id) {
   if (measured != nullptr) {
     const auto kernels = static_cast<std::int64_t>(measured->kernels.size());
     const DeviceGaps& gaps = inputs.cluster.gpu.gaps;
-    const Duration gap = gaps.step ? inputs.profile->kernel_gap + *gaps.step
-                                   : gaps.kernel.value_or(inputs.profile->kernel_gap);
-    cost.gaps = gap * kernels;
+    cost.gaps = gaps.step.value_or(gaps.kernel.value_or(inputs.profile->kernel_gap)) * kernels;
     cost.device = measured->device_time;
     cost.host = measured->host_time;
     cost.source = Source::kMeasured;
@@ -190,9 +188,14 @@ WorkCost MemoryCost(const CostInputs& inputs, const Work& work) {
   const Duration gap = gpu.gaps.kernel.value_or(Duration());
   const Duration pace = gpu.gaps.memory.value_or(gpu.shortest_kernel + gap);
   const std::int64_t further = work.launches - 1;
-  return {.device = std::max(streaming, gpu.shortest_kernel) + pace * further,
+  const Duration device = std::max(streaming, gpu.shortest_kernel) + pace * further;
+  if (device == Duration()) {
+    return {.host = inputs.cluster.host.launch * work.launches, .source = source};
+  }
+  return {.device = device,
           .host = inputs.cluster.host.launch * work.launches,
           .source = source,
+          .demand = static_cast<std::int32_t>(streaming.ns() * Contention::kAlone / device.ns()),
           .launches = static_cast<std::int32_t>(work.launches),
           .gaps = std::max(pace - gpu.shortest_kernel, Duration()) * further};
 }

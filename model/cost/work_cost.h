@@ -20,8 +20,10 @@ struct WorkCost {
   std::int32_t beside_collective = 0;  // speed beside a collective, per mille; 0: the class's
   std::int32_t beside_host_copy = 0;   // of a copy from or to the host: speed beside one on another
                                        // stream, per mille; 0: no such copy
-  std::int32_t launches = 0;           // kernels and copies that it puts on its stream
-  Duration gaps{};                     // of the device time: between its kernels, nothing runs
+  std::int32_t demand = Contention::kAlone;  // per mille of the memory bandwidth that it takes, for
+                                             // what it does to others as side_streaming
+  std::int32_t launches = 0;                 // kernels and copies that it puts on its stream
+  Duration gaps{};  // of the device time: between its kernels, nothing runs
   Duration
       room{};  // longest time that a kernel of another stream waits beside it for multiprocessors
 };

@@ -10,6 +10,7 @@ GpuTask GpuTask::Of(const WorkCost& cost, std::size_t stream) {
   task.use = side && cost.use == DeviceUse::kStreaming ? DeviceUse::kSideStreaming : cost.use;
   task.beside_collective = cost.beside_collective;
   task.beside_host_copy = cost.beside_host_copy;
+  task.demand = cost.demand;
   task.device = cost.device.ns();
   task.room = cost.room.ns();
   return task;
@@ -183,20 +184,28 @@ void GpuSharing::End(std::size_t stream, std::int64_t now) {
   }
 }
 
+/// Speed of one task beside another. A side stream's copy takes of others' speed what it needs of
+/// the memory's bandwidth: one of a few bytes, which is mostly launched, next to nothing.
+std::int32_t GpuSharing::RateBeside(const GpuTask& own, const GpuTask& other) const {
+  if (own.beside_host_copy != 0 && other.beside_host_copy != 0) {
+    return own.beside_host_copy;
+  }
+  if (other.use == DeviceUse::kCollective && own.beside_collective != 0) {
+    return own.beside_collective;
+  }
+  const std::int32_t rate = options_.contention.Rate(own.use, other.use);
+  if (other.use != DeviceUse::kSideStreaming) {
+    return rate;
+  }
+  return Contention::kAlone - (Contention::kAlone - rate) * other.demand / Contention::kAlone;
+}
+
 std::int32_t GpuSharing::RateOf(std::size_t stream) const {
   const GpuTask& own = streams_[stream].task;
   std::int32_t rate = Contention::kAlone;
   for (std::size_t s = 0; s < kStreamCount; ++s) {
     if (s != stream && Disturbs(s)) {
-      const GpuTask& other = streams_[s].task;
-      const DeviceUse beside = other.use;
-      if (own.beside_host_copy != 0 && other.beside_host_copy != 0) {
-        rate = std::min(rate, own.beside_host_copy);
-        continue;
-      }
-      const bool known = beside == DeviceUse::kCollective && own.beside_collective != 0;
-      rate =
-          std::min(rate, known ? own.beside_collective : options_.contention.Rate(own.use, beside));
+      rate = std::min(rate, RateBeside(own, streams_[s].task));
     }
   }
   return rate;

@@ -16,8 +16,9 @@ namespace dcsim {
 /// The part of a task's cost that decides how it shares the GPU. Times in ns.
 struct GpuTask {
   DeviceUse use = DeviceUse::kStreaming;
-  std::int32_t beside_collective = 0;  // of WorkCost
-  std::int32_t beside_host_copy = 0;   // of WorkCost
+  std::int32_t beside_collective = 0;        // of WorkCost
+  std::int32_t beside_host_copy = 0;         // of WorkCost
+  std::int32_t demand = Contention::kAlone;  // of WorkCost
   std::int64_t device = 0;
   std::int64_t room = 0;  // of WorkCost
 
@@ -116,6 +117,7 @@ class GpuSharing {
   void FindRoom(std::size_t stream, std::int64_t now);
   void BeginWork(std::size_t stream, std::int64_t now);
   void End(std::size_t stream, std::int64_t now);
+  std::int32_t RateBeside(const GpuTask& own, const GpuTask& other) const;
   std::int32_t RateOf(std::size_t stream) const;
   void UpdateRates(std::int64_t now);
 

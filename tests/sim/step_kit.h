@@ -93,6 +93,7 @@ class StepKit {
   void SetSource(TaskId task, Source source) { costs_[task.index()].source = source; }
   /// Products and attention leave no room before they end.
   void SetUse(TaskId task, DeviceUse use);
+  void SetDemand(TaskId task, std::int32_t permille) { costs_[task.index()].demand = permille; }
   void SetLaunches(TaskId task, std::int32_t launches) { costs_[task.index()].launches = launches; }
   void SetGaps(TaskId task, std::int64_t ns) { costs_[task.index()].gaps = Duration::FromNs(ns); }
   void SetRoom(TaskId task, std::int64_t ns) { costs_[task.index()].room = Duration::FromNs(ns); }

@@ -281,14 +281,14 @@ std::int64_t TimeOfGroup(const Cluster& cluster, std::span<const CollectivePart>
       .time.ns();
 }
 
-/// A call of 2 MiB and 24 short ones: 152 cells of 16 KiB.
+/// A call of 2 MiB and 40 short ones: 168 cells of 16 KiB.
 std::vector<CollectivePart> OneLongCall() {
-  std::vector<CollectivePart> parts(24, {Bytes::KiB(1), Bytes(0)});
+  std::vector<CollectivePart> parts(40, {Bytes::KiB(1), Bytes(0)});
   parts.push_back({Bytes::MiB(2), Bytes(0)});
   return parts;
 }
 
-// 6.3 cells a channel: seven short calls on the first, 28 us, which the long one outlasts.
+// Seven cells a channel: as many short calls on the first, 28 us, which the long one outlasts.
 TEST(ShortCallsTest, HideBesideALongCall) {
   Cluster cluster = ClusterWithChannels();
   const std::int64_t time = TimeOfGroup(cluster, OneLongCall());
@@ -296,7 +296,7 @@ TEST(ShortCallsTest, HideBesideALongCall) {
   EXPECT_EQ(TimeOfGroup(cluster, OneLongCall()), time);
 }
 
-// On three channels 50.7 cells each: the first has all short calls and 27 of the long one's 128
+// On three channels 56 cells each: the first has all short calls and 16 of the long one's 128
 // cells, whose time is its share of the bytes, times three. The table's 64 calls are 22 on the
 // first channel there, so that a call more takes 8 us / 21.
 TEST(ShortCallsTest, AGroupEndsWhenItsFirstChannelDoes) {
@@ -305,14 +305,25 @@ TEST(ShortCallsTest, AGroupEndsWhenItsFirstChannelDoes) {
   const std::int64_t alike = TimeOfGroup(cluster, OneLongCall());
   cluster.collective_channels = 3;
   const double short_call = 8000.0 / 21;
-  const double share = 27.0 / 128 * (2 << 20) / (24 * 1024 + (2 << 20));
+  const double share = 16.0 / 128 * (2 << 20) / (40 * 1024 + (2 << 20));
   const double first_channel =
-      4000 - short_call + 24 * short_call + 3 * share * static_cast<double>(alike - 4000);
+      4000 - short_call + 40 * short_call + 3 * share * static_cast<double>(alike - 4000);
   ASSERT_LT(first_channel, static_cast<double>(alike));
   EXPECT_EQ(TimeOfGroup(cluster, OneLongCall()), alike);
   cluster.collectives[1].points[0].time = Duration::FromUs(104);  // 100 us / 21
-  const double slower = 4000 + 23 * 100'000.0 / 21 + 3 * share * static_cast<double>(alike - 4000);
+  const double slower = 4000 + 39 * 100'000.0 / 21 + 3 * share * static_cast<double>(alike - 4000);
   EXPECT_NEAR(static_cast<double>(TimeOfGroup(cluster, OneLongCall())), slower, 50);
+}
+
+// The same group without eight of its short calls fits into the kernel's arguments.
+TEST(ShortCallsTest, AGroupOf32CallsHasNoneThatCost) {
+  Cluster cluster = ClusterWithChannels();
+  cluster.collective_channels = 3;
+  cluster.collectives[1].points[0].time = Duration::FromUs(104);
+  const std::vector<CollectivePart> parts = OneLongCall();
+  const std::span<const CollectivePart> fits = std::span(parts).last(32);
+  EXPECT_LT(TimeOfGroup(cluster, fits), 110'000);
+  EXPECT_GT(TimeOfGroup(cluster, std::span(parts).last(33)), 130'000);
 }
 
 // 64 alike calls of 2 KiB are what the table says, to the nanosecond.

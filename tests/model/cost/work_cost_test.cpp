@@ -144,9 +144,9 @@ TEST(WorkCostTest, KernelsOfAMeasuredOpHaveAGapEach) {
   EXPECT_EQ(CostOf(OpWork(1), &profile).device.ns(), 35'433);
 }
 
-// The GPU's own gap stands in for the profile's, 33,333 + 2 * 2,000 ns, unless it says what a step
-// adds to it: 33,333 + 2 * (700 + 500).
-TEST(WorkCostTest, StepAddsToTheGapOfAProfile) {
+// The GPU's own gap stands in for the profile's, 33,333 + 2 * 2,000 ns; before it the one of
+// profiled steps, 33,333 + 2 * 1,200.
+TEST(WorkCostTest, AGpusGapStandsInForAProfiles) {
   Profile profile;
   profile.kernel_gap = Duration::FromNs(700);
   profile.kernels.resize(1);
@@ -158,7 +158,7 @@ TEST(WorkCostTest, StepAddsToTheGapOfAProfile) {
   Cluster cluster = TestCluster();
   cluster.gpu.gaps.kernel = Duration::FromNs(2'000);
   EXPECT_EQ(CostOf(OpWork(1), &profile, cluster).device.ns(), 37'333);
-  cluster.gpu.gaps.step = Duration::FromNs(500);
+  cluster.gpu.gaps.step = Duration::FromNs(1'200);
   EXPECT_EQ(CostOf(OpWork(1), &profile, cluster).device.ns(), 35'733);
   EXPECT_EQ(CostOf(OpWork(1), &profile, cluster).gaps.ns(), 2'400);
 }
@@ -272,6 +272,21 @@ TEST(WorkCostTest, MemoryWorkTakesAtLeastItsKernels) {
   work.moved = Bytes(1);
   work.launches = 3;
   EXPECT_EQ(CostOf(work).device.ns(), 6'000);
+}
+
+// 1 MB at 1 TB/s is half of the shortest kernel's 2 us; of three kernels a sixth.
+TEST(WorkCostTest, ShortCopiesDemandLittleBandwidth) {
+  Work work;
+  work.kind = Work::Kind::kMemory;
+  work.moved = Bytes(1'000'000);
+  work.launches = 1;
+  EXPECT_EQ(CostOf(work).demand, 500);
+  work.launches = 3;
+  EXPECT_EQ(CostOf(work).demand, 166);
+  work.moved = Bytes(1'000'000'000);
+  work.launches = 1;
+  EXPECT_EQ(CostOf(work).demand, Contention::kAlone);
+  EXPECT_EQ(CostOf(OpWork(1)).demand, Contention::kAlone);
 }
 
 // A store of which this rank owns nothing.

@@ -35,6 +35,19 @@ TEST(SimulateContentionTest, SlowedWorkCatchesUpAlone) {
   EXPECT_EQ(run.at(product), (Interval{0, 150}));
 }
 
+// A copy that takes a fifth of the bandwidth takes a fifth of what a whole one does: at 0.9 to 100
+// the product has 10 left.
+TEST(SimulateContentionTest, ACopyTakesOfOthersWhatItDemands) {
+  StepKit kit;
+  const TaskId product = kit.Kernel(kCompute, {100});
+  const TaskId copy = kit.Kernel(kCopy, {100});
+  kit.SetUse(product, kMatmul);
+  kit.SetDemand(copy, 200);
+  SimulationOptions options = Contending();
+  Rate(options, kMatmul, kSideStreaming) = 500;
+  EXPECT_EQ(kit.Run(options).at(product), (Interval{0, 110}));
+}
+
 TEST(SimulateContentionTest, WithoutMeasurementsNothingDisturbs) {
   StepKit kit;
   const TaskId product = kit.Kernel(kCompute, {100});
