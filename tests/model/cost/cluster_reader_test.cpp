@@ -9,6 +9,12 @@
 namespace dcsim {
 namespace {
 
+/// `elements_per_second` of `kernels`, complete.
+Json ElementsPerSecond() {
+  return {{"alike", 3e11},      {"broadcast", 3e11},    {"permuted", 2e11}, {"converted", 2e11},
+          {"transposed", 1e11}, {"concatenated", 2e11}, {"rolled", 2e11},   {"filled", 1e12}};
+}
+
 /// `kernels` of a GPU, complete.
 Json Kernels() {
   const Json attention = {{"block", "1 us"}, {"diagonal", "1 us"}, {"tail", 0.5}};
@@ -17,15 +23,7 @@ Json Kernels() {
   backward["head_sums"] = 0.3;
   return {{"plain", 0.9},
           {"gelu", 0.6},
-          {"elements_per_second",
-           {{"alike", 3e11},
-            {"broadcast", 3e11},
-            {"permuted", 2e11},
-            {"converted", 2e11},
-            {"transposed", 1e11},
-            {"concatenated", 2e11},
-            {"rolled", 2e11},
-            {"filled", 1e12}}},
+          {"elements_per_second", ElementsPerSecond()},
           {"reduction",
            {{"share", 0.8},
             {"start", "2 us"},

@@ -345,10 +345,11 @@ TEST(ShortCallsTest, NormsAndBiasesOfAModelLengthenItsReduction) {
   Cluster without = cluster;
   without.collective_channels = 0;
   const auto time = [&](const Cluster& with) {
-    return static_cast<double>(CollectiveTime(with, kKind, Engine::kNccl,
-                                              Bytes(230 * 3072 + 114 * 3'460'000LL), 2,
-                                              ShapeOf(with, kKind, parts, 2))
-                                   .time.ns()) /
+    return static_cast<double>(
+               CollectiveTime(with, kKind, Engine::kNccl,
+                              Bytes(std::int64_t{230} * 3072 + std::int64_t{114} * 3'460'000), 2,
+                              ShapeOf(with, kKind, parts, 2))
+                   .time.ns()) /
            1e6;
   };
   const double alike = time(without);

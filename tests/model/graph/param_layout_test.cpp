@@ -1,5 +1,7 @@
 #include "model/graph/param_layout.h"
 
+#include <array>
+
 #include <gtest/gtest.h>
 
 #include "model/ir/graph_text.h"
@@ -27,7 +29,7 @@ ScheduleOptions Stage(int stage) {
   return options;
 }
 
-const std::vector<ParamId> kAll = {ParamId(0), ParamId(1), ParamId(2)};
+const std::array<ParamId, 3> all_params = {ParamId(0), ParamId(1), ParamId(2)};
 
 // 16 elements in two partitions: b's first 5 elements are rank 0's, its last 3 rank 1's.
 TEST(ParamLayoutTest, AFlatTensorIsCutAnywhere) {
@@ -44,9 +46,9 @@ TEST(ParamLayoutTest, AFlatTensorIsCutAnywhere) {
 
 TEST(ParamLayoutTest, ARankOwnsWhatLiesInItsPartition) {
   const ParamLayout layout(ThreeParams(), Stage(1), 2);
-  EXPECT_EQ(layout.owned(kAll, 0).parts, 2U);
-  EXPECT_EQ(layout.owned(kAll, 0).elements, 8);
-  EXPECT_EQ(layout.owned(kAll, 1).parts, 2U);
+  EXPECT_EQ(layout.owned(all_params, 0).parts, 2U);
+  EXPECT_EQ(layout.owned(all_params, 0).elements, 8);
+  EXPECT_EQ(layout.owned(all_params, 1).parts, 2U);
   const std::vector<ParamId> last = {ParamId(2)};
   EXPECT_EQ(layout.owned(last, 0).parts, 0U);
   EXPECT_EQ(layout.owned(last, 0).elements, 0);
@@ -57,8 +59,8 @@ TEST(ParamLayoutTest, ARankOwnsWhatLiesInItsPartition) {
 TEST(ParamLayoutTest, CutByParameterEachRankOwnsAShardOfEach) {
   const ParamLayout layout(ThreeParams(), Stage(3), 2);
   for (const int rank : {0, 1}) {
-    EXPECT_EQ(layout.owned(kAll, rank).parts, 3U);
-    EXPECT_EQ(layout.owned(kAll, rank).elements, 2 + 4 + 3);
+    EXPECT_EQ(layout.owned(all_params, rank).parts, 3U);
+    EXPECT_EQ(layout.owned(all_params, rank).elements, 2 + 4 + 3);
   }
   EXPECT_EQ(layout.owned(ParamId(2), 1).begin, 3);
   EXPECT_EQ(layout.owned(ParamId(2), 1).end, 5);
