@@ -156,10 +156,11 @@ StepTraces MeanTraces(const std::vector<std::vector<KernelRecord>>& steps,
     AddBusy(TimelineOf(steps[step], schedule, traces.last_start_ns, 0), schedule, traces);
   }
   const auto count = static_cast<std::int64_t>(steps.size() - before);
-  for (Duration* sum : {&traces.step_time, &traces.compute, &traces.exposed_communication,
-                        traces.busy.data(), &traces.busy[1], &traces.busy[2]}) {
-    *sum = Duration::FromNs(sum->ns() / count);
-  }
+  const auto divide = [count](Duration& sum) { sum = Duration::FromNs(sum.ns() / count); };
+  divide(traces.step_time);
+  divide(traces.compute);
+  divide(traces.exposed_communication);
+  std::for_each(traces.busy.begin(), traces.busy.end(), divide);
   return traces;
 }
 

@@ -232,15 +232,18 @@ double ShortCallNs(const Cluster& cluster, CollectiveKind kind, int ranks) {
 
 void AddShortCalls(const Cluster& cluster,
                    CollectiveKind kind,
+                   Bytes payload,
                    int ranks,
-                   std::span<const double> first_channel,
+                   std::span<const Bytes> first_channel,
                    Estimate& time) {
   const double short_call = ShortCallNs(cluster, kind, ranks);
   const double start =
       static_cast<double>(AlignedTime(cluster, kind, Engine::kNccl, Bytes(1), ranks, 1).time.ns());
   const double beyond = std::max(0.0, static_cast<double>(time.time.ns()) - start);
+  const double whole = static_cast<double>(std::max(payload, Bytes(1)).count());
   double channel = start - short_call;
-  for (const double share : first_channel) {
+  for (const Bytes bytes : first_channel) {
+    const double share = static_cast<double>(bytes.count()) / whole;
     channel += std::max(short_call, share * cluster.collective_channels * beyond);
   }
   if (const Duration longer = Duration::FromNs(std::llround(channel)); longer > time.time) {
@@ -306,26 +309,6 @@ double UnalignedShare(CollectiveKind kind, std::span<const CollectivePart> parts
   return whole == 0 ? 0 : unaligned / whole;
 }
 
-GroupShape ShapeOf(const Cluster& cluster,
-                   CollectiveKind kind,
-                   std::span<const CollectivePart> parts,
-                   int ranks) {
-  GroupShape shape{AlikeCalls(parts), UnalignedShare(kind, parts, ranks), {}};
-  if (parts.size() <= kCallsInArguments || cluster.collective_channels == 0) {
-    return shape;
-  }
-  std::vector<Bytes> payloads;
-  double whole = 0;
-  for (const CollectivePart& part : parts) {
-    payloads.push_back(part.payload);
-    whole += static_cast<double>(part.payload.count());
-  }
-  for (const Bytes bytes : FirstChannel(kind, payloads, cluster.collective_channels)) {
-    shape.first_channel.push_back(whole == 0 ? 0 : static_cast<double>(bytes.count()) / whole);
-  }
-  return shape;
-}
-
 Estimate CollectiveTime(const Cluster& cluster,
                         CollectiveKind kind,
                         Engine engine,
@@ -340,9 +323,28 @@ Estimate CollectiveTime(const Cluster& cluster,
     time.time += Duration::FromNs(std::llround(beyond * (times - 1) * group.unaligned));
   }
   if (engine == Engine::kNccl && ranks > 1 && !group.first_channel.empty()) {
-    AddShortCalls(cluster, kind, ranks, group.first_channel, time);
+    AddShortCalls(cluster, kind, payload, ranks, group.first_channel, time);
   }
   return time;
+}
+
+Estimate GroupTime(const Cluster& cluster,
+                   CollectiveKind kind,
+                   Engine engine,
+                   std::span<const CollectivePart> parts,
+                   int ranks) {
+  GroupShape shape{AlikeCalls(parts), UnalignedShare(kind, parts, ranks), {}};
+  Bytes whole;
+  for (const CollectivePart& part : parts) {
+    whole += part.payload;
+  }
+  if (parts.size() > kCallsInArguments && cluster.collective_channels > 0) {
+    std::vector<Bytes> payloads(parts.size());
+    std::transform(parts.begin(), parts.end(), payloads.begin(),
+                   [](const CollectivePart& part) { return part.payload; });
+    shape.first_channel = FirstChannel(kind, payloads, cluster.collective_channels);
+  }
+  return CollectiveTime(cluster, kind, engine, whole, ranks, shape);
 }
 
 }  // namespace dcsim

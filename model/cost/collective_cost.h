@@ -13,11 +13,10 @@ bool HasCollectiveTable(const Cluster& cluster, CollectiveKind kind, Engine engi
 
 /// How a collective's payload is split and where it lies.
 struct GroupShape {
-  double calls = 1;      // >= 1, of a group, as AlikeCalls counts them
-  double unaligned = 0;  // share of the payload, as UnalignedShare counts it
-  std::vector<double>
-      first_channel;  // of a group: shares of the payload on NCCL's first channel,
-                      // call by call (FirstChannel); empty where that is not known or has no effect
+  double calls = 1;                  // >= 1, of a group, as AlikeCalls counts them
+  double unaligned = 0;              // share of the payload, as UnalignedShare counts it
+  std::vector<Bytes> first_channel;  // of a group, as FirstChannel tells it; empty where that is
+                                     // not known or has no effect
 };
 
 /// Time of a collective alone, from the last rank's start to its end, launch to last byte.
@@ -74,9 +73,11 @@ double AlikeCalls(std::span<const CollectivePart> parts);
 /// two 1.93.
 double UnalignedShare(CollectiveKind kind, std::span<const CollectivePart> parts, int ranks);
 
-/// The shape of a group of calls, or of a single one.
-GroupShape ShapeOf(const Cluster& cluster,
+/// CollectiveTime of calls in one group, or of a single one: its payload is theirs together, and
+/// its shape what their sizes and places make.
+Estimate GroupTime(const Cluster& cluster,
                    CollectiveKind kind,
+                   Engine engine,
                    std::span<const CollectivePart> parts,
                    int ranks);
 

@@ -7,8 +7,8 @@ namespace {
 
 constexpr std::int64_t kCell = 16 << 10;  // traffic is dealt out in multiples of it
 
-std::int64_t CeilDivide(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
+std::int64_t CellsOf(std::int64_t traffic) {
+  return RoundUp(traffic, kCell) / kCell;
 }
 
 }  // namespace
@@ -28,8 +28,8 @@ std::vector<Bytes> FirstChannel(CollectiveKind kind,
   std::int64_t taken = 0;
   for (const Bytes payload : ascending) {
     const std::int64_t cells =
-        std::max<std::int64_t>(1, CeilDivide(payload.count() * traffic_of_byte, kCell));
-    const std::int64_t here = std::min(cells, CeilDivide(room - taken, kCell));
+        std::max<std::int64_t>(1, CellsOf(payload.count() * traffic_of_byte));
+    const std::int64_t here = std::min(cells, CellsOf(room - taken));
     first.emplace_back(payload.count() / cells * here);
     taken += here * kCell;
     if (here < cells || taken >= room) {

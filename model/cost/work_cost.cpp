@@ -134,9 +134,8 @@ WorkCost CollectiveCost(const CostInputs& inputs, const Collective& collective) 
     return CopyEngineCost(inputs, collective);
   }
   const std::vector<CollectivePart> parts = PartsOf(collective);
-  const Estimate estimate = CollectiveTime(
-      inputs.cluster, collective.kind, collective.engine, collective.payload(), collective.ranks,
-      ShapeOf(inputs.cluster, collective.kind, parts, collective.ranks));
+  const Estimate estimate =
+      GroupTime(inputs.cluster, collective.kind, collective.engine, parts, collective.ranks);
   const auto launches = static_cast<std::int64_t>(collective.launches());
   const HostCosts& host = inputs.cluster.host;
   return {.device = estimate.time,
@@ -189,13 +188,11 @@ WorkCost MemoryCost(const CostInputs& inputs, const Work& work) {
   const Duration pace = gpu.gaps.memory.value_or(gpu.shortest_kernel + gap);
   const std::int64_t further = work.launches - 1;
   const Duration device = std::max(streaming, gpu.shortest_kernel) + pace * further;
-  if (device == Duration()) {
-    return {.host = inputs.cluster.host.launch * work.launches, .source = source};
-  }
   return {.device = device,
           .host = inputs.cluster.host.launch * work.launches,
           .source = source,
-          .demand = static_cast<std::int32_t>(streaming.ns() * Contention::kAlone / device.ns()),
+          .demand = static_cast<std::int32_t>(streaming.ns() * Contention::kAlone /
+                                              std::max<std::int64_t>(1, device.ns())),
           .launches = static_cast<std::int32_t>(work.launches),
           .gaps = std::max(pace - gpu.shortest_kernel, Duration()) * further};
 }

@@ -56,12 +56,8 @@ void AddPreDivide(LowerState& state, const ReduceBucket& bucket, std::uint32_t c
 
 /// Temporary that reduce-scatters receive into when the partition already holds earlier gradients.
 BufferId AddReceiveBuffer(LowerState& state, const ReduceBucket& bucket) {
-  std::int64_t elements = 0;
-  for (const CollectiveCall& call : bucket.calls) {
-    elements += call.elements / state.plan.ranks;
-  }
   Buffer buffer;
-  buffer.bytes = BucketBytes(bucket, elements);
+  buffer.bytes = BucketBytes(bucket, OwnedByFirstRank(state, bucket.calls).elements);
   buffer.buffer_class = BufferClass::kTemporary;
   buffer.pool = static_cast<std::uint8_t>(StreamRole::kReduce);
   return state.builder.AddBuffer(buffer);

@@ -51,14 +51,12 @@ FlatBuffers AddFlatBuffers(LowerState& state, std::size_t g) {
   constexpr std::int64_t kMasterBytes = 4;  // float32
   const std::int64_t element_bytes = ElementBytes(group.dtype);
   FlatBuffers flat;
-  flat.partition = PartitionElements(state.graph, group, state.plan.ranks, state.by_parameter());
+  flat.partition = state.layout.partition(g);
   if (state.plan.options.offload_parameters) {
     AddHostShards(state, g);
   } else {
-    flat.weights = AddResident(
-        state, BufferClass::kParameter,
-        Bytes(WeightOffsets(state.graph, group, state.plan.options, state.plan.ranks).back() *
-              element_bytes));
+    flat.weights =
+        AddResident(state, BufferClass::kParameter, Bytes(state.layout.weights(g) * element_bytes));
   }
   if (flat.partition == 0) {
     return flat;  // every parameter of the group is frozen

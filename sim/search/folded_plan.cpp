@@ -160,15 +160,11 @@ class Layout {
     }
     const Graph& graph = problem_.inputs.graph;
     std::vector<CollectivePart> parts;
-    Bytes payload;
     for (const ParamId id : params) {
       parts.push_back({GatheredBytes(graph, id, problem_.ranks), Bytes(0)});
-      payload += parts.back().payload;
     }
-    return CollectiveTime(
-               problem_.inputs.cluster, CollectiveKind::kAllGather, Engine::kNccl, payload,
-               problem_.ranks,
-               ShapeOf(problem_.inputs.cluster, CollectiveKind::kAllGather, parts, problem_.ranks))
+    return GroupTime(problem_.inputs.cluster, CollectiveKind::kAllGather, Engine::kNccl, parts,
+                     problem_.ranks)
         .time.ns();
   }
 

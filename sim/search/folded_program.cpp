@@ -328,11 +328,9 @@ class Folder {
     program_.gather_engine = schedule_.options().gather_engine;
     for (std::size_t i = 0; i < graph.params.size(); ++i) {
       const CollectivePart part{GatheredBytes(graph, ParamId(i), problem_.ranks), Bytes(0)};
-      constexpr auto kKind = CollectiveKind::kAllGather;
-      program_.gather_time.push_back(
-          CollectiveTime(cluster, kKind, program_.gather_engine, part.payload, problem_.ranks,
-                         ShapeOf(cluster, kKind, {&part, 1}, problem_.ranks))
-              .time.ns());
+      program_.gather_time.push_back(GroupTime(cluster, CollectiveKind::kAllGather,
+                                               program_.gather_engine, {&part, 1}, problem_.ranks)
+                                         .time.ns());
     }
     constexpr std::int64_t kEventsOfACall = 3;
     const Duration copies = cluster.host.copy * problem_.ranks;

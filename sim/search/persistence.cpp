@@ -135,11 +135,9 @@ std::vector<KeepItem> FindKeepItems(const SearchProblem& problem, const Schedule
     if (gathers[i] < 2 || bytes[i] == Bytes(0)) {
       continue;
     }
-    constexpr auto kKind = CollectiveKind::kAllGather;
     const CollectivePart part{bytes[i], Bytes(0)};
-    const Estimate one = CollectiveTime(
-        problem.inputs.cluster, kKind, options.gather_engine, part.payload, problem.ranks,
-        ShapeOf(problem.inputs.cluster, kKind, {&part, 1}, problem.ranks));
+    const Estimate one = GroupTime(problem.inputs.cluster, CollectiveKind::kAllGather,
+                                   options.gather_engine, {&part, 1}, problem.ranks);
     items.push_back({ParamId(i), bytes[i], one.time * (gathers[i] - 1)});
   }
   return items;

@@ -272,13 +272,7 @@ Cluster ClusterWithChannels() {
 }
 
 std::int64_t TimeOfGroup(const Cluster& cluster, std::span<const CollectivePart> parts) {
-  Bytes payload;
-  for (const CollectivePart& part : parts) {
-    payload += part.payload;
-  }
-  return CollectiveTime(cluster, kGather, Engine::kNccl, payload, 2,
-                        ShapeOf(cluster, kGather, parts, 2))
-      .time.ns();
+  return GroupTime(cluster, kGather, Engine::kNccl, parts, 2).time.ns();
 }
 
 /// A call of 2 MiB and 40 short ones: 168 cells of 16 KiB.
@@ -345,12 +339,7 @@ TEST(ShortCallsTest, NormsAndBiasesOfAModelLengthenItsReduction) {
   Cluster without = cluster;
   without.collective_channels = 0;
   const auto time = [&](const Cluster& with) {
-    return static_cast<double>(
-               CollectiveTime(with, kKind, Engine::kNccl,
-                              Bytes(std::int64_t{230} * 3072 + std::int64_t{114} * 3'460'000), 2,
-                              ShapeOf(with, kKind, parts, 2))
-                   .time.ns()) /
-           1e6;
+    return static_cast<double>(GroupTime(with, kKind, Engine::kNccl, parts, 2).time.ns()) / 1e6;
   };
   const double alike = time(without);
   EXPECT_GT(alike, 0.6);
