@@ -123,12 +123,12 @@ struct Converter {
 }  // namespace
 
 c10::ScalarType ToScalarType(DType dtype) {
-  constexpr std::array<c10::ScalarType, 13> kTypes = {
-      c10::ScalarType::Bool,       c10::ScalarType::Byte,   c10::ScalarType::Char,
-      c10::ScalarType::Short,      c10::ScalarType::Int,    c10::ScalarType::Long,
-      c10::ScalarType::UInt64,     c10::ScalarType::Half,   c10::ScalarType::BFloat16,
-      c10::ScalarType::Float,      c10::ScalarType::Double, c10::ScalarType::Float8_e4m3fn,
-      c10::ScalarType::Float8_e5m2};
+  constexpr std::array<c10::ScalarType, 15> kTypes = {
+      c10::ScalarType::Bool,        c10::ScalarType::Byte,         c10::ScalarType::Char,
+      c10::ScalarType::Short,       c10::ScalarType::Int,          c10::ScalarType::Long,
+      c10::ScalarType::UInt64,      c10::ScalarType::Half,         c10::ScalarType::BFloat16,
+      c10::ScalarType::Float,       c10::ScalarType::Double,       c10::ScalarType::Float8_e4m3fn,
+      c10::ScalarType::Float8_e5m2, c10::ScalarType::ComplexFloat, c10::ScalarType::ComplexDouble};
   return kTypes[static_cast<std::size_t>(dtype)];
 }
 

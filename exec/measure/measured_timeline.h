@@ -3,19 +3,12 @@
 #include <array>
 #include <vector>
 
+#include "exec/profiler/intervals.h"
 #include "exec/profiler/kernel_records.h"
 #include "model/ir/schedule.h"
 #include "model/ir/timeline.h"
 
 namespace dcsim::exec {
-
-/// Sorted, disjoint intervals of time, ns.
-using Intervals = std::vector<std::pair<std::int64_t, std::int64_t>>;
-
-/// The union of intervals, and the length of what `a` covers and `b` does not.
-Intervals Union(Intervals intervals);
-Duration LengthOutside(const Intervals& a, const Intervals& b);
-Duration Length(const Intervals& intervals);
 
 /// A traced step: kernels labelled by their TaskId, as one span a task (first start to last end).
 ///

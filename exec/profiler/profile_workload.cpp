@@ -11,6 +11,7 @@
 
 #include "exec/device/power_meter.h"
 #include "exec/interpreter/graph_runner.h"
+#include "exec/profiler/busy_by_op.h"
 #include "exec/profiler/footprint_recorder.h"
 #include "exec/profiler/kernel_records.h"
 #include "exec/profiler/percentile.h"
@@ -92,7 +93,7 @@ struct Subject {
 
 /// What the kernel records of all profiled steps say about each op.
 struct KernelTimes {
-  std::vector<std::vector<std::int64_t>> by_op;                   // sums, one a step
+  std::vector<std::vector<std::int64_t>> by_op;                   // busy, one a step
   std::vector<std::vector<KernelRecord>> kernels;                 // of the last step, by op
   std::vector<std::vector<std::vector<std::int64_t>>> by_kernel;  // op, position, step
   std::vector<std::int64_t> gaps;  // between neighbours on the stream, ns
@@ -104,11 +105,10 @@ void AddStep(const std::vector<KernelRecord>& records, KernelTimes& times) {
   for (auto& kernels : times.kernels) {
     kernels.clear();
   }
-  std::vector<std::int64_t> sums(times.by_op.size());
+  const std::vector<std::int64_t> busy = BusyByOp(records, times.by_op.size());
   std::uint64_t before = 0;
   for (const KernelRecord& record : records) {
     const auto ns = static_cast<std::int64_t>(record.end_ns - record.start_ns);
-    sums[record.label] += ns;
     auto& kernels = times.kernels[record.label];
     auto& by_kernel = times.by_kernel[record.label];
     by_kernel.resize(std::max(by_kernel.size(), kernels.size() + 1));
@@ -119,8 +119,8 @@ void AddStep(const std::vector<KernelRecord>& records, KernelTimes& times) {
     }
     before = record.end_ns;
   }
-  for (std::size_t op = 0; op < sums.size(); ++op) {
-    times.by_op[op].push_back(sums[op]);
+  for (std::size_t op = 0; op < busy.size(); ++op) {
+    times.by_op[op].push_back(busy[op]);
   }
 }
 

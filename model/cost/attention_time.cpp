@@ -1,11 +1,18 @@
 #include "model/cost/attention_time.h"
 
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <queue>
+#include <vector>
+
 #include "model/cost/roofline.h"
 
 namespace dcsim {
 namespace {
 
-constexpr std::int64_t kBlock = 128;  // queries, or keys
+constexpr std::int64_t kBlock = 128;   // queries, or keys
+constexpr std::int64_t kNarrow = 128;  // elements of a head; rates differ beyond
 
 std::int64_t BlocksOf(std::int64_t length) {
   return (length + kBlock - 1) / kBlock;
@@ -16,19 +23,23 @@ std::int64_t BlockPairs(std::int64_t own, std::int64_t others, bool causal) {
   return causal ? own * (own + 1) / 2 : own * others;
 }
 
-/// What a backward does before and behind its products, in kernels of their own: sums of output
-/// times gradient (which clear the query's gradient in float32), that gradient's conversion, and
-/// sums over the query heads of one key head.
-double BackwardEnds(const AttentionShape& of, std::int64_t element, const GpuSpec& gpu) {
+/// What a backward over so many queries does before and behind its products, in kernels of their
+/// own: sums of output times gradient (which clear the query's gradient in float32), that
+/// gradient's conversion, and sums over the query heads of one key head.
+double BackwardEnds(const AttentionShape& of,
+                    std::int64_t queries,
+                    std::int64_t element,
+                    const AttentionEnds& ends,
+                    const GpuSpec& gpu) {
   constexpr std::int64_t kFloat = 4;  // bytes
-  const KernelRates& kernels = *gpu.kernels;
-  const std::int64_t queries = of.batch * of.heads * BlocksOf(of.queries) * kBlock * of.head_dim;
+  const std::int64_t elements = of.batch * of.heads * queries * of.head_dim;
   double seconds =
-      TransferSeconds(Bytes(queries * (2 * element + kFloat)), gpu, kernels.plain) +
-      TransferSeconds(Bytes(queries * (kFloat + element)), gpu, kernels.attention_ends.conversion);
+      TransferSeconds(Bytes(elements * (2 * element + kFloat)), gpu, gpu.kernels->plain) +
+      TransferSeconds(Bytes(elements * (kFloat + element)), gpu, ends.conversion);
   if (of.key_heads < of.heads) {
-    const std::int64_t keys = of.batch * of.keys * of.head_dim * (of.heads + of.key_heads);
-    seconds += TransferSeconds(Bytes(2 * keys * element), gpu, kernels.attention_ends.head_sums);
+    const std::int64_t keys =
+        of.batch * of.keys * (of.head_dim + of.value_dim) * (of.heads + of.key_heads);
+    seconds += TransferSeconds(Bytes(keys * element), gpu, ends.head_sums);
   }
   return seconds;
 }
@@ -36,7 +47,6 @@ double BackwardEnds(const AttentionShape& of, std::int64_t element, const GpuSpe
 /// Of the memory-efficient kernels: thread blocks of 64 queries (in the backward, keys) go over all
 /// of the other side, whatever a mask leaves.
 double EfficientSeconds(const Graph& graph, OpId id, const AttentionShape& of, const GpuSpec& gpu) {
-  constexpr std::int64_t kNarrow = 128;
   constexpr std::int64_t kSide = 64;
   const EfficientAttentionRates& rates = gpu.kernels->efficient_attention;
   const bool wide = of.head_dim > kNarrow;
@@ -52,13 +62,78 @@ double EfficientSeconds(const Graph& graph, OpId id, const AttentionShape& of, c
          blocks * block.seconds() / static_cast<double>(gpu.multiprocessors);
 }
 
-}  // namespace
-
-double AttentionSeconds(const Graph& graph, OpId id, const AttentionShape& of, const GpuSpec& gpu) {
-  const DType dtype = graph.value(graph.op(id).inputs.front()).dtype;
-  if (graph.target(id).find("efficient") != std::string_view::npos && ElementBytes(dtype) == 2) {
-    return EfficientSeconds(graph, id, of, gpu);
+/// Thread blocks of one head in the order in which they start, as the pairs of 128 queries and 128
+/// keys that each goes over. The backward's count queries by 64.
+std::vector<double> PairsOfBlocks(const AttentionShape& of) {
+  constexpr std::int64_t kHalf = kBlock / 2;
+  const std::int64_t own = BlocksOf(of.backward ? of.keys : of.queries);
+  const std::int64_t halves = (of.queries + kHalf - 1) / kHalf;
+  const double others =
+      of.backward ? static_cast<double>(halves) / 2 : static_cast<double>(BlocksOf(of.keys));
+  std::vector<double> pairs(static_cast<std::size_t>(own), others);
+  for (std::size_t i = 0; of.causal && i < pairs.size(); ++i) {
+    pairs[i] = of.backward ? std::max(others - static_cast<double>(i), 0.5)
+                           : std::min(static_cast<double>(i + 1), others);
   }
+  return pairs;
+}
+
+/// Until the last thread block of `heads` alike heads has ended, seconds: each starts, one head
+/// after the other, where a multiprocessor comes free. Of many heads the last ones are dealt so;
+/// the multiprocessors share the others evenly.
+double DealtBlocks(const std::vector<double>& pairs,
+                   std::int64_t heads,
+                   double pair,
+                   double block,
+                   std::int64_t multiprocessors) {
+  constexpr std::int64_t kDealt = 8192;  // thread blocks
+  const double whole = std::accumulate(pairs.begin(), pairs.end(), 0.0) * pair +
+                       static_cast<double>(pairs.size()) * block;
+  const auto of_head = std::max<std::int64_t>(1, static_cast<std::int64_t>(pairs.size()));
+  const std::int64_t last = std::min(heads, std::max<std::int64_t>(1, kDealt / of_head));
+  const double before =
+      static_cast<double>(heads - last) * whole / static_cast<double>(multiprocessors);
+  std::priority_queue<double, std::vector<double>, std::greater<>> free;
+  for (std::int64_t i = 0; i < multiprocessors; ++i) {
+    free.push(0);
+  }
+  double end = 0;
+  for (std::int64_t head = 0; head < last; ++head) {
+    for (const double own : pairs) {
+      const double ends = free.top() + own * pair + block;
+      free.pop();
+      free.push(ends);
+      end = std::max(end, ends);
+    }
+  }
+  return before + end;
+}
+
+double CudnnSeconds(const AttentionShape& of, std::int64_t element, const GpuSpec& gpu) {
+  constexpr std::int64_t kStep = 64;
+  const CudnnAttentionRates& rates =
+      of.backward ? gpu.kernels->cudnn_attention_backward : gpu.kernels->cudnn_attention;
+  const auto steps = [](std::int64_t width) { return (width + kStep - 1) / kStep; };
+  const double head = static_cast<double>(steps(of.head_dim) + steps(of.value_dim)) / 2;
+  const bool wide = head * kStep > kNarrow;
+  double pair = rates.pair.seconds() + head * rates.pair_head.seconds();
+  pair *= wide ? rates.wide : 1;
+  pair *= !of.masked ? 1 : wide ? rates.wide_masked : rates.masked;
+  pair *= of.keys > kBlock && of.keys % kBlock != 0 ? rates.uneven : 1;
+  const double block = rates.block.seconds() + head * rates.block_head.seconds();
+  return rates.start.seconds() +
+         DealtBlocks(PairsOfBlocks(of), of.batch * of.heads, pair, block, gpu.multiprocessors) +
+         (of.backward
+              ? BackwardEnds(of, of.queries, element, gpu.kernels->cudnn_attention_ends, gpu)
+              : 0);
+}
+
+/// Of the flash kernels, and of the memory-efficient ones in float32.
+double FlashSeconds(const Graph& graph,
+                    OpId id,
+                    const AttentionShape& of,
+                    std::int64_t element,
+                    const GpuSpec& gpu) {
   const AttentionRates& rates =
       of.backward ? gpu.kernels->attention_backward : gpu.kernels->attention;
   const std::int64_t own = BlocksOf(of.backward ? of.keys : of.queries);
@@ -76,7 +151,22 @@ double AttentionSeconds(const Graph& graph, OpId id, const AttentionShape& of, c
                                  static_cast<double>(BlockPairs(own, others, of.causal)) * pair);
   const double longest = block + static_cast<double>(others) * pair;
   return shared / static_cast<double>(gpu.multiprocessors) + rates.tail * longest +
-         (of.backward ? BackwardEnds(of, ElementBytes(dtype), gpu) : 0);
+         (of.backward ? BackwardEnds(of, BlocksOf(of.queries) * kBlock, element,
+                                     gpu.kernels->attention_ends, gpu)
+                      : 0);
+}
+
+}  // namespace
+
+double AttentionSeconds(const Graph& graph, OpId id, const AttentionShape& of, const GpuSpec& gpu) {
+  const std::int64_t element = ElementBytes(graph.value(graph.op(id).inputs.front()).dtype);
+  if (graph.target(id).find("cudnn") != std::string_view::npos) {
+    return CudnnSeconds(of, element, gpu);
+  }
+  if (graph.target(id).find("efficient") != std::string_view::npos && element == 2) {
+    return EfficientSeconds(graph, id, of, gpu);
+  }
+  return FlashSeconds(graph, id, of, element, gpu);
 }
 
 }  // namespace dcsim

@@ -80,6 +80,20 @@ struct EfficientAttentionRates {
   Duration block_backward;  // of 64 keys
 };
 
+/// Attention of cuDNN's kernels in half precision. A thread block takes 128 queries (in the
+/// backward, keys) over the other side in blocks of 128; heads count in steps of 64 elements.
+struct CudnnAttentionRates {
+  Duration pair;           // of 128 queries and 128 keys, whatever the head
+  Duration pair_head;      // the same, for each 64 elements of a head
+  Duration block;          // a thread block, besides its pairs
+  Duration block_head;     // the same, for each 64 elements of a head
+  Duration start;          // a call
+  double uneven = 1;       // a pair takes so many times as long where keys fill no block
+  double masked = 1;       // … where a mask is added
+  double wide = 1;         // … with heads of more than 128 elements
+  double wide_masked = 1;  // … with such heads and a mask, beside `wide`
+};
+
 /// Adding up what several indices name.
 struct IndexingRates {
   Duration sort;                          // of some ten thousand keys, however few
@@ -133,6 +147,9 @@ struct KernelRates {
   AttentionRates attention_backward;
   AttentionEnds attention_ends;
   EfficientAttentionRates efficient_attention;
+  CudnnAttentionRates cudnn_attention;
+  CudnnAttentionRates cudnn_attention_backward;
+  AttentionEnds cudnn_attention_ends;
   IndexingRates indexing;
   GroupNormRates group_norm;
   ConvolutionRates convolution;

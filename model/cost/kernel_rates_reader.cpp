@@ -113,6 +113,23 @@ void ReadAttention(ObjectReader& fields, AttentionRates& rates) {
   }
 }
 
+void ReadAttentionEnds(ObjectReader& fields, AttentionEnds& rates) {
+  ReadShare(fields, "conversion", rates.conversion);
+  ReadShare(fields, "head_sums", rates.head_sums);
+}
+
+void ReadCudnnAttention(ObjectReader& fields, CudnnAttentionRates& rates) {
+  fields.Required("pair", ReadDuration, rates.pair);
+  fields.Required("pair_head", ReadDuration, rates.pair_head);
+  fields.Required("block", ReadDuration, rates.block);
+  fields.Required("block_head", ReadDuration, rates.block_head);
+  fields.Required("start", ReadDuration, rates.start);
+  ReadPositive(fields, "uneven", rates.uneven);
+  ReadPositive(fields, "masked", rates.masked);
+  ReadPositive(fields, "wide", rates.wide);
+  ReadPositive(fields, "wide_masked", rates.wide_masked);
+}
+
 }  // namespace
 
 KernelRates ReadKernelRates(ObjectReader& fields) {
@@ -138,10 +155,14 @@ KernelRates ReadKernelRates(ObjectReader& fields) {
   read("attention", ReadAttention, rates.attention);
   ReadPart(fields, "attention_backward", [&](ObjectReader& inner) {
     ReadAttention(inner, rates.attention_backward);
-    ReadShare(inner, "conversion", rates.attention_ends.conversion);
-    ReadShare(inner, "head_sums", rates.attention_ends.head_sums);
+    ReadAttentionEnds(inner, rates.attention_ends);
   });
   read("efficient_attention", ReadEfficientAttention, rates.efficient_attention);
+  read("cudnn_attention", ReadCudnnAttention, rates.cudnn_attention);
+  ReadPart(fields, "cudnn_attention_backward", [&](ObjectReader& inner) {
+    ReadCudnnAttention(inner, rates.cudnn_attention_backward);
+    ReadAttentionEnds(inner, rates.cudnn_attention_ends);
+  });
   read("indexing", ReadIndexing, rates.indexing);
   read("group_norm", ReadGroupNorm, rates.group_norm);
   read("convolution", ReadConvolution, rates.convolution);

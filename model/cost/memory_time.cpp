@@ -107,7 +107,7 @@ class MemoryWork {
   double Padded() const {
     const Value& source = graph_.value(op_.inputs.front());
     if (Result().numel() == source.numel()) {
-      return Copy(source);
+      return ContiguousCopySeconds(source, gpu_);
     }
     const double copying = Transfer(Result().bytes() * 2, rates_.plain);
     return Result().numel() < source.numel()
@@ -190,22 +190,12 @@ class MemoryWork {
     return Transfer(graph_.value(op_.inputs.front()).bytes() * 2, rates_.plain);
   }
 
-  /// Of a tensor into a contiguous one.
-  double Copy(const Value& value) const {
-    const double transfer = Transfer(value.bytes() * 2, rates_.plain);
-    const ElementAccess access = CopyAccess(value);
-    return access == ElementAccess::kPlain
-               ? transfer
-               : std::max(transfer, static_cast<double>(value.numel()) /
-                                        RateOf(access, value, rates_.elements_per_second));
-  }
-
   /// Norms read contiguous tensors; what is not, as behind a convolution, is copied first.
   double MakingContiguous() const {
     double seconds = 0;
     for (std::size_t i = 0; i < (IsBackward() ? 2U : 1U); ++i) {
       const Value& read = graph_.value(op_.inputs[i]);
-      seconds += read.is_contiguous() ? 0 : Copy(read);
+      seconds += read.is_contiguous() ? 0 : ContiguousCopySeconds(read, gpu_);
     }
     return seconds;
   }
@@ -329,6 +319,16 @@ class MemoryWork {
 
 double MemorySeconds(const Graph& graph, OpId id, const GpuSpec& gpu) {
   return MemoryWork(graph, id, gpu).Seconds();
+}
+
+double ContiguousCopySeconds(const Value& value, const GpuSpec& gpu) {
+  const KernelRates& rates = *gpu.kernels;
+  const double transfer = TransferSeconds(value.bytes() * 2, gpu, rates.plain);
+  const ElementAccess access = CopyAccess(value);
+  return access == ElementAccess::kPlain
+             ? transfer
+             : std::max(transfer, static_cast<double>(value.numel()) /
+                                      RateOf(access, value, rates.elements_per_second));
 }
 
 }  // namespace dcsim

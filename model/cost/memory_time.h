@@ -22,4 +22,7 @@ namespace dcsim {
 /// Source: docs/costs.md.
 double MemorySeconds(const Graph& graph, OpId id, const GpuSpec& gpu);
 
+/// Of copying a tensor into a contiguous one on a GPU whose file has `kernels`, seconds.
+double ContiguousCopySeconds(const Value& value, const GpuSpec& gpu);
+
 }  // namespace dcsim

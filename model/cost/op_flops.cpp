@@ -71,22 +71,34 @@ std::int64_t MatmulFlops(const Graph& graph, OpId id) {
   return 2 * left.numel() * right.shape.back();
 }
 
-/// Whether an argument of that name is true.
-bool HasFlag(const Graph& graph, const Op& op, std::string_view name) {
+/// The argument of that name, if the schema has one and the call gives it.
+const Argument* FindArgument(const Graph& graph, const Op& op, std::string_view name) {
   const auto schema = FindSchema(graph.schemas[op.schema]);
   for (std::size_t i = 0; schema && i < schema->arguments.size() && i < op.arguments.size(); ++i) {
     if (schema->arguments[i].name == name) {
-      const bool* flag = std::get_if<bool>(&op.arguments[i]);
-      return flag != nullptr && *flag;
+      return &op.arguments[i];
     }
   }
-  return false;
+  return nullptr;
+}
+
+/// Whether an argument of that name is true.
+bool HasFlag(const Graph& graph, const Op& op, std::string_view name) {
+  const Argument* argument = FindArgument(graph, op, name);
+  const bool* flag = argument != nullptr ? std::get_if<bool>(argument) : nullptr;
+  return flag != nullptr && *flag;
+}
+
+/// Whether an argument of that name is a tensor.
+bool HasTensor(const Graph& graph, const Op& op, std::string_view name) {
+  const Argument* argument = FindArgument(graph, op, name);
+  return argument != nullptr && std::holds_alternative<ValueId>(*argument);
 }
 
 std::int64_t AttentionFlops(const AttentionShape& of) {
-  std::int64_t flops = 4 * of.batch * of.heads * of.queries * of.head_dim * of.keys;
-  flops /= of.causal ? 2 : 1;
-  return of.backward ? flops / 2 * 5 : flops;
+  const std::int64_t depth =
+      of.backward ? 3 * of.head_dim + 2 * of.value_dim : of.head_dim + of.value_dim;
+  return 2 * of.batch * of.heads * of.queries * of.keys * depth / (of.causal ? 2 : 1);
 }
 
 /// The weight is [channels of the result, of the input / groups, ...]; transposed, the other way
@@ -151,12 +163,13 @@ std::optional<AttentionShape> FindAttention(const Graph& graph, OpId id) {
   const std::string_view target = graph.target(id);
   const bool backward = IsBackward(target);  // has the output's gradient first
   const std::size_t query_at = backward ? 1 : 0;
-  if (!IsAttention(target) || op.inputs.size() < query_at + 2) {
+  if (!IsAttention(target) || op.inputs.size() < query_at + 3) {
     return std::nullopt;
   }
   const auto& query = graph.value(op.inputs[query_at]).shape;
   const auto& key = graph.value(op.inputs[query_at + 1]).shape;
-  if (query.size() != 4 || key.size() != 4) {
+  const auto& value = graph.value(op.inputs[query_at + 2]).shape;
+  if (query.size() != 4 || key.size() != 4 || value.size() != 4) {
     return std::nullopt;
   }
   return AttentionShape{.batch = query[0],
@@ -165,7 +178,9 @@ std::optional<AttentionShape> FindAttention(const Graph& graph, OpId id) {
                         .queries = query[2],
                         .keys = key[2],
                         .head_dim = query[3],
+                        .value_dim = value[3],
                         .causal = query[2] == key[2] && HasFlag(graph, op, "is_causal"),
+                        .masked = HasTensor(graph, op, "attn_bias"),
                         .backward = backward};
 }
 

@@ -14,7 +14,7 @@ enum class OpClass : std::uint8_t { kMatmul, kAttention, kAttentionBackward, kSt
 OpClass ClassifyOp(const Graph& graph, OpId id);
 
 /// A fused attention: queries [batch, heads, queries, head_dim], keys [batch, key_heads, keys,
-/// head_dim].
+/// head_dim], values [batch, key_heads, keys, value_dim].
 struct AttentionShape {
   std::int64_t batch = 0;
   std::int64_t heads = 0;
@@ -22,7 +22,9 @@ struct AttentionShape {
   std::int64_t queries = 0;
   std::int64_t keys = 0;
   std::int64_t head_dim = 0;
+  std::int64_t value_dim = 0;
   bool causal = false;  // and as many queries as keys
+  bool masked = false;  // by a tensor that is added
   bool backward = false;
 };
 
@@ -58,9 +60,9 @@ std::optional<ProductFactors> FindFactors(const Graph& graph, OpId id);
 ///   convolution       2 * elements of the result (of a transposed one, of the input) * elements of
 ///                     the kernel of one of their channels
 ///   its backward      that for each gradient of input and weight that it makes
-///   attention         4 * batch * heads * queries * keys * head_dim, half of it when causal with
-///                     as many queries as keys
-///   its backward      2.5 times that (five products instead of two)
+///   attention         2 * batch * heads * queries * keys * (head_dim + value_dim), half of it when
+///                     causal with as many queries as keys
+///   its backward      the same of three head_dim and two value_dim (five products instead of two)
 ///
 /// Source: PyTorch torch/utils/flop_counter.py, which counts causal attention whole.
 std::int64_t CountFlops(const Graph& graph, OpId id);

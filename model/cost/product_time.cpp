@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "model/cost/memory_time.h"
 #include "model/cost/roofline.h"
 
 namespace dcsim {
@@ -84,6 +85,17 @@ bool HasSingleKernel(const Value& weight) {
                      [](std::int64_t length) { return length == 1; });
 }
 
+/// One-dimensional convolutions have no layout with channels last: PyTorch copies what comes in it.
+bool IsOneDimensional(const Value& input) {
+  return input.shape.size() == 3;
+}
+
+/// Such copies of a tensor.
+double OneDimensionalCopy(const Value& tensor, const GpuSpec& gpu) {
+  const bool copied = IsOneDimensional(tensor) && tensor.strides[2] != 1 && tensor.shape[2] > 1;
+  return copied ? ContiguousCopySeconds(tensor, gpu) : 0;
+}
+
 /// What it takes to bring channels last, and back, where they are not. Kernels of one element need
 /// it nowhere; a backward brings the result's gradient, too, and makes those of input and weight.
 double LayoutSeconds(const Value& input,
@@ -91,7 +103,7 @@ double LayoutSeconds(const Value& input,
                      const Value& result,
                      bool backward,
                      const ConvolutionRates& rates) {
-  if (input.strides[1] == 1 || HasSingleKernel(weight)) {
+  if ((input.strides[1] == 1 && !IsOneDimensional(input)) || HasSingleKernel(weight)) {
     return 0;
   }
   const bool few = input.shape[1] < kFewChannels;
@@ -121,7 +133,9 @@ double ConvolutionSeconds(const Graph& graph, OpId id, const GpuSpec& gpu) {
       depthwise ? adds / (backward ? rates.depthwise_backward : rates.depthwise) : dense;
   const bool bias =
       backward ? op.outputs.size() > 2 && !op.outputs[2].is_none() : op.inputs.size() > first + 2;
-  const double layouts = depthwise ? 0 : LayoutSeconds(input, weight, result, backward, rates);
+  const double layouts = (depthwise ? 0 : LayoutSeconds(input, weight, result, backward, rates)) +
+                         OneDimensionalCopy(input, gpu) +
+                         (backward ? OneDimensionalCopy(result, gpu) : 0);
   return kernels.product.start.seconds() + layouts +
          std::max(products, TransferSeconds(CountBytes(graph, id), gpu, kernels.plain)) +
          (bias ? static_cast<double>(result.numel()) / kernels.elements_per_second.alike : 0);

@@ -129,13 +129,22 @@ std::vector<CollectivePart> PartsOf(const Collective& collective) {
   return parts;
 }
 
+/// One rank's gather of flat weights lies where it shall be: NCCL launches nothing.
+bool HasNothingToMove(const Collective& collective) {
+  return collective.ranks == 1 && collective.kind == CollectiveKind::kAllGather &&
+         std::all_of(collective.calls.begin(), collective.calls.end(),
+                     [](const CollectiveCall& call) { return call.param.is_none(); });
+}
+
 WorkCost CollectiveCost(const CostInputs& inputs, const Collective& collective) {
   if (collective.engine == Engine::kCopyEngine) {
     return CopyEngineCost(inputs, collective);
   }
   const std::vector<CollectivePart> parts = PartsOf(collective);
   const Estimate estimate =
-      GroupTime(inputs.cluster, collective.kind, collective.engine, parts, collective.ranks);
+      HasNothingToMove(collective)
+          ? Estimate{Duration(), Source::kEstimated}
+          : GroupTime(inputs.cluster, collective.kind, collective.engine, parts, collective.ranks);
   const auto launches = static_cast<std::int64_t>(collective.launches());
   const HostCosts& host = inputs.cluster.host;
   return {.device = estimate.time,

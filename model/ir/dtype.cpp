@@ -12,7 +12,7 @@ struct Row {
   bool floating;
 };
 
-constexpr std::array<Row, 13> kRows = {{
+constexpr std::array<Row, 15> kRows = {{
     {"bool", 1, false},
     {"uint8", 1, false},
     {"int8", 1, false},
@@ -26,6 +26,8 @@ constexpr std::array<Row, 13> kRows = {{
     {"float64", 8, true},
     {"float8_e4m3fn", 1, true},
     {"float8_e5m2", 1, true},
+    {"complex64", 8, false},
+    {"complex128", 16, false},
 }};
 
 constexpr auto kNames = [] {

@@ -22,6 +22,8 @@ enum class DType : std::uint8_t {
   kFloat64,
   kFloat8E4M3,
   kFloat8E5M2,
+  kComplex64,
+  kComplex128,
 };
 
 /// Names in enumerator order: "bool", "uint8", …, "bfloat16".

@@ -7,6 +7,13 @@
 #include "tools/common/file.h"
 
 namespace dcsim {
+namespace {
+
+std::string ProfilePath(const std::string& name) {
+  return DCSIM_SOURCE_DIR "/traces/" + name + "/profile-h200.json.gz";
+}
+
+}  // namespace
 
 std::vector<std::string> WorkloadNames() {
   std::vector<std::string> names;
@@ -17,12 +24,19 @@ std::vector<std::string> WorkloadNames() {
   return names;
 }
 
+std::vector<std::string> ProfiledWorkloadNames() {
+  std::vector<std::string> names = WorkloadNames();
+  std::erase_if(
+      names, [](const std::string& name) { return !std::filesystem::exists(ProfilePath(name)); });
+  return names;
+}
+
 std::string WorkloadText(const std::string& name) {
   return ReadFile(DCSIM_SOURCE_DIR "/traces/" + name + "/graph.json.gz");
 }
 
 std::string WorkloadProfileText(const std::string& name) {
-  return ReadFile(DCSIM_SOURCE_DIR "/traces/" + name + "/profile-h200.json.gz");
+  return ReadFile(ProfilePath(name));
 }
 
 Graph WorkloadGraph(const std::string& name) {

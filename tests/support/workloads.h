@@ -10,6 +10,9 @@ namespace dcsim {
 /// Names of the committed workloads (folders of traces/), in alphabetical order.
 std::vector<std::string> WorkloadNames();
 
+/// Those of them that were profiled on an H200.
+std::vector<std::string> ProfiledWorkloadNames();
+
 /// The uncompressed graph file of a committed workload.
 std::string WorkloadText(const std::string& name);
 

@@ -103,10 +103,11 @@ TEST(ArgumentValuesTest, LocalDevicesAreTheJobs) {
 // Numbers of c10/core/ScalarType.h, which PyTorch never changes: they are stored in checkpoints.
 TEST(ArgumentValuesTest, DTypesHavePyTorchsNumbers) {
   const std::vector<std::pair<DType, std::int64_t>> numbers = {
-      {DType::kBool, 11},      {DType::kUInt8, 0},   {DType::kInt8, 1},    {DType::kInt16, 2},
-      {DType::kInt32, 3},      {DType::kInt64, 4},   {DType::kUInt64, 29}, {DType::kFloat16, 5},
-      {DType::kBFloat16, 15},  {DType::kFloat32, 6}, {DType::kFloat64, 7}, {DType::kFloat8E4M3, 24},
-      {DType::kFloat8E5M2, 23}};
+      {DType::kBool, 11},       {DType::kUInt8, 0},     {DType::kInt8, 1},
+      {DType::kInt16, 2},       {DType::kInt32, 3},     {DType::kInt64, 4},
+      {DType::kUInt64, 29},     {DType::kFloat16, 5},   {DType::kBFloat16, 15},
+      {DType::kFloat32, 6},     {DType::kFloat64, 7},   {DType::kFloat8E4M3, 24},
+      {DType::kFloat8E5M2, 23}, {DType::kComplex64, 9}, {DType::kComplex128, 10}};
   for (const auto& [dtype, number] : numbers) {
     EXPECT_EQ(Convert(dtype, Optional(kInt)).toInt(), number);
     EXPECT_EQ(c10::elementSize(ToScalarType(dtype)), ElementBytes(dtype)) << number;

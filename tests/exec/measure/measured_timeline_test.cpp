@@ -12,7 +12,6 @@ namespace dcsim::exec {
 namespace {
 
 using testing::ElementsAre;
-using testing::IsEmpty;
 using testing::Pair;
 
 KernelRecord Kernel(std::uint64_t start_ns, std::uint64_t end_ns, TaskId task) {
@@ -102,30 +101,6 @@ TEST_F(MeasuredTimelineTest, AStepByItselfBeginsWithItsFirstKernel) {
   EXPECT_EQ(traces.last_start_ns, 50U);
   EXPECT_EQ(traces.step_time, Duration::FromNs(150));
   EXPECT_EQ(traces.exposed_communication, Duration::FromNs(50));
-}
-
-// Intervals
-
-TEST(IntervalsTest, UnionJoinsWhatTouches) {
-  EXPECT_THAT(Union({{5, 7}, {1, 3}, {3, 4}, {2, 3}, {10, 10}}),
-              ElementsAre(Pair(1, 4), Pair(5, 7), Pair(10, 10)));
-  EXPECT_THAT(Union({}), IsEmpty());
-}
-
-TEST(IntervalsTest, UnionKeepsTheLongerEnd) {
-  EXPECT_THAT(Union({{1, 10}, {2, 3}}), ElementsAre(Pair(1, 10)));
-}
-
-TEST(IntervalsTest, LengthAddsUp) {
-  EXPECT_EQ(Length({{1, 4}, {5, 7}}), Duration::FromNs(5));
-}
-
-// [0, 10) and [20, 30) without [2, 4), [8, 22) and [29, 40): 2 + 4 + 7.
-TEST(IntervalsTest, LengthOutsideLeavesOutTheCovered) {
-  EXPECT_EQ(LengthOutside({{0, 10}, {20, 30}}, {{2, 4}, {8, 22}, {29, 40}}), Duration::FromNs(13));
-  EXPECT_EQ(LengthOutside({{0, 10}}, {}), Duration::FromNs(10));
-  EXPECT_EQ(LengthOutside({}, {{0, 10}}), Duration::FromNs(0));
-  EXPECT_EQ(LengthOutside({{3, 4}}, {{0, 10}}), Duration::FromNs(0));
 }
 
 }  // namespace

@@ -15,6 +15,19 @@ Json ElementsPerSecond() {
           {"transposed", 1e11}, {"concatenated", 2e11}, {"rolled", 2e11},   {"filled", 1e12}};
 }
 
+Json CudnnAttention() {
+  return {{"pair", "1 us"},       {"pair_head", "500 ns"}, {"block", "1 us"},
+          {"block_head", "0 ns"}, {"start", "2 us"},       {"uneven", 1.1},
+          {"masked", 2},          {"wide", 1.5},           {"wide_masked", 3}};
+}
+
+Json CudnnAttentionBackward() {
+  Json backward = CudnnAttention();
+  backward["conversion"] = 0.7;
+  backward["head_sums"] = 0.6;
+  return backward;
+}
+
 /// `kernels` of a GPU, complete.
 Json Kernels() {
   const Json attention = {{"block", "1 us"}, {"diagonal", "1 us"}, {"tail", 0.5}};
@@ -54,6 +67,8 @@ Json Kernels() {
             {"wide_backward", 0.02},
             {"block", "1 us"},
             {"block_backward", "2 us"}}},
+          {"cudnn_attention", CudnnAttention()},
+          {"cudnn_attention_backward", CudnnAttentionBackward()},
           {"indexing",
            {{"sort", "60 us"},
             {"put", "60 us"},
@@ -82,6 +97,9 @@ TEST(ClusterReaderTest, KernelsAreRead) {
   EXPECT_EQ(kernels.layer_norm_columns_per_second, 2e8);
   EXPECT_EQ(kernels.product.tile, 20);
   EXPECT_EQ(kernels.attention_ends.head_sums, 0.3);
+  EXPECT_EQ(kernels.cudnn_attention.wide_masked, 3);
+  EXPECT_EQ(kernels.cudnn_attention_backward.pair_head, Duration::FromNs(500));
+  EXPECT_EQ(kernels.cudnn_attention_ends.head_sums, 0.6);
 }
 
 TEST(ClusterReaderTest, MachinesAreRead) {

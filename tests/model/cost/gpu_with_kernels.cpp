@@ -49,6 +49,21 @@ GpuSpec GpuWithKernels() {
                                  .wide_backward = 0.02,
                                  .block = Duration::FromUs(1),
                                  .block_backward = Duration::FromUs(2)};
+  kernels.cudnn_attention = {.pair = Duration::FromUs(1),
+                             .pair_head = Duration::FromUs(2),
+                             .block = Duration::FromUs(3),
+                             .block_head = Duration::FromUs(1),
+                             .start = Duration::FromUs(5),
+                             .uneven = 1.1,
+                             .masked = 2,
+                             .wide = 1.5,
+                             .wide_masked = 3};
+  kernels.cudnn_attention_backward = {.pair = Duration::FromUs(2),
+                                      .pair_head = Duration::FromUs(4),
+                                      .block = Duration::FromUs(6),
+                                      .block_head = Duration(),
+                                      .start = Duration::FromUs(1)};
+  kernels.cudnn_attention_ends = {.conversion = 0.4, .head_sums = 0.2};
   kernels.indexing = {.sort = Duration::FromUs(70),
                       .put = Duration::FromUs(80),
                       .elements_per_second = 5e10,

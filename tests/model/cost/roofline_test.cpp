@@ -104,6 +104,21 @@ TEST(ProductSecondsTest, ConvolutionsBringChannelsLast) {
   EXPECT_EQ(TimeOf(WithStrides(graph, "a", ChannelsLast())), 150'976);
 }
 
+Graph OneDimensional() {
+  return OneOp("input a bfloat16[64,1024,49]\ninput w bfloat16[1024,1024,3]",
+               "y: bfloat16[64,1024,49] = aten::convolution(a, w)");
+}
+
+// 1.9730e10 FLOP take 49.326 us, starting 3; 3.21 million elements in and out and 3.15 million
+// weights change their layout. Channels last is no layout of a one-dimensional convolution: its
+// input is copied first, and changes like any other.
+TEST(ProductSecondsTest, OneDimensionalConvolutionsCopyWhatHasChannelsLast) {
+  const Graph graph = OneDimensional();
+  const std::int64_t contiguous = 49'326 + 3'000 + 32'112 + 31'457;
+  EXPECT_EQ(TimeOf(graph), contiguous);
+  EXPECT_EQ(TimeOf(WithStrides(graph, "a", {50'176, 1, 1'024})), contiguous + 160'564);
+}
+
 // A kernel of one element is a product in any layout: 6.5766e9 FLOP.
 TEST(ProductSecondsTest, KernelsOfOneElementNeedNoLayout) {
   EXPECT_EQ(TimeOf(Convolution("1024,1024,1,1", "")), 16'442 + 3'000);
@@ -185,6 +200,78 @@ TEST(AttentionSecondsTest, AttentionBackwardSumsAndConverts) {
 TEST(AttentionSecondsTest, AttentionBackwardAddsUpTheQueryHeadsOfAKeyHead) {
   const Graph graph = AttentionBackward("2");
   EXPECT_EQ(TimeOf(graph), 97'231);
+}
+
+/// Of cuDNN: queries, keys and values [1, heads, length, width], and whether a mask is added.
+struct Cudnn {
+  std::string heads = "1";
+  std::string length = "1024";
+  std::string width = "64";
+  std::string value_width = "64";
+  bool causal = false;
+  bool masked = false;
+};
+
+Graph CudnnAttention(const Cudnn& of) {
+  const std::string front = "bfloat16[1," + of.heads + "," + of.length + ",";
+  Graph graph = OneOp("input q " + front + of.width + "]\ninput v " + front + of.value_width + "]",
+                      "y: " + front + of.value_width +
+                          "] = aten::_scaled_dot_product_cudnn_attention(q, q, v" +
+                          (of.masked ? ", q)" : ")"));
+  Op& op = graph.ops[MakerOf(graph).index()];
+  graph.schemas[op.schema] =
+      "aten::_scaled_dot_product_cudnn_attention(Tensor query, Tensor key, Tensor value, Tensor? "
+      "attn_bias, bool is_causal=False) -> Tensor";
+  if (!of.masked) {
+    op.arguments.emplace_back(std::monostate());
+  }
+  op.arguments.emplace_back(of.causal);
+  return graph;
+}
+
+// On 100 multiprocessors, 8 blocks of 3 + 1 us and 8 pairs of 1 + 2 us each run at once, a call
+// starts in 5 us. With 13 heads four of the 104 blocks have to wait for others.
+TEST(AttentionSecondsTest, CudnnBlocksRunInWaves) {
+  EXPECT_EQ(TimeOf(CudnnAttention({})), 33'000);
+  EXPECT_EQ(TimeOf(CudnnAttention({.heads = "12"})), 33'000);
+  EXPECT_EQ(TimeOf(CudnnAttention({.heads = "13"})), 61'000);
+}
+
+// The longest block has all 8 pairs. Of 13 heads, the last four blocks, of 5 to 8 pairs, start when
+// blocks of one pair have ended, after 7 us.
+TEST(AttentionSecondsTest, CudnnBlocksOfCausalAttentionStartWhereOthersHaveEnded) {
+  EXPECT_EQ(TimeOf(CudnnAttention({.causal = true})), 33'000);
+  EXPECT_EQ(TimeOf(CudnnAttention({.heads = "13", .causal = true})), 7'000 + 33'000);
+}
+
+// 9 pairs a block, each a tenth longer; with a mask twice as long.
+TEST(AttentionSecondsTest, CudnnPairsTakeLongerWhereKeysFillNoBlockOrAMaskIsAdded) {
+  EXPECT_EQ(TimeOf(CudnnAttention({.length = "1100"})), 9'000 + 29'700);
+  EXPECT_EQ(TimeOf(CudnnAttention({.masked = true})), 9'000 + 48'000);
+}
+
+// Heads count by 64: 72 as 128, 5 us a pair and 5 a block. 192 beside 128 are 2.5 steps: 1.5 times
+// 6 us, with a mask three times that.
+TEST(AttentionSecondsTest, CudnnHeadsCountInSteps) {
+  EXPECT_EQ(TimeOf(CudnnAttention({.width = "72", .value_width = "72"})), 10'000 + 40'000);
+  EXPECT_EQ(TimeOf(CudnnAttention({.width = "192", .value_width = "128"})), 10'500 + 72'000);
+  EXPECT_EQ(TimeOf(CudnnAttention({.width = "192", .value_width = "128", .masked = true})),
+            10'500 + 216'000);
+}
+
+// 10,000 heads of 8 blocks: all but the last 1,024 heads share the multiprocessors evenly, 80
+// blocks of 28 us for each thousand; the 8,192 blocks of the last ones take 82 rounds.
+TEST(AttentionSecondsTest, CudnnBlocksOfManyHeadsAreShared) {
+  EXPECT_EQ(TimeOf(CudnnAttention({.heads = "10000"})), 5'000 + 8'976 * 8 * 280 + 82 * 28'000);
+}
+
+// 8 blocks of keys with 6 us, and 8 pairs of 2 + 4 us: 54 us behind 1 us. 65,536 elements of 8
+// bytes at 1 TB/s and 6 at 0.4.
+TEST(AttentionSecondsTest, CudnnBackwardSumsAndConverts) {
+  const Graph graph = OneOp(
+      "input g bfloat16[1,1,1024,64]",
+      "y: bfloat16[1,1,1024,64] = aten::_scaled_dot_product_cudnn_attention_backward(g, g, g, g)");
+  EXPECT_EQ(TimeOf(graph), 55'000 + 524 + 492);
 }
 
 }  // namespace

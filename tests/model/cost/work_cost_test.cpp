@@ -330,6 +330,26 @@ TEST(WorkCostTest, StragglerSlowsItsKernelsAlone) {
   EXPECT_EQ(after[1].device, before[1].device);
 }
 
+/// Of a gather on one rank, of a parameter or of flat weights (none).
+WorkCost GatherAlone(ParamId param) {
+  ScheduleBuilder builder(1, ScheduleOptions());
+  Collective collective;
+  collective.calls = {{param, 500'000, 0}};
+  builder.AddCollective(collective);
+  TaskDraft draft;
+  draft.work.kind = Work::Kind::kCollective;
+  builder.Add(draft);
+  const Schedule schedule = std::move(builder).Build();
+  return EstimateWorks(schedule, LargeProduct("bfloat16"), nullptr, TestCluster()).at(0);
+}
+
+// Flat weights of one rank are where its gather would put them; the host calls NCCL all the same.
+TEST(WorkCostTest, GatherOfOneRanksFlatWeightsMovesNothing) {
+  EXPECT_GT(GatherAlone(ParamId(0)).device.ns(), 0);
+  EXPECT_EQ(GatherAlone(ParamId::None()).device.ns(), 0);
+  EXPECT_EQ(GatherAlone(ParamId::None()).host, GatherAlone(ParamId(0)).host);
+}
+
 TEST(WorkCostTest, NoWorkCostsNothing) {
   EXPECT_EQ(CostOf(Work()).device.ns(), 0);
   EXPECT_EQ(CostOf(Work()).host.ns(), 0);

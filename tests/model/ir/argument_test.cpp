@@ -12,7 +12,7 @@ constexpr std::size_t kValueCount = 9;
 
 Argument Read(const char* json) {
   Faults faults(PointerLocator("a.json"));
-  const Argument argument = ReadArgument(Json::parse(json), kValueCount, Path(), faults);
+  Argument argument = ReadArgument(Json::parse(json), kValueCount, Path(), faults);
   EXPECT_TRUE(faults.empty()) << json;
   return argument;
 }
@@ -101,7 +101,8 @@ INSTANTIATE_TEST_SUITE_P(
         Fault{"IdInList", R"({"vs": [0, 9]})", "a.json: /vs/1: expected a value id below 9"},
         Fault{"UnknownDType", R"({"dtype": "bfloat61"})",
               "a.json: /dtype: expected bool, uint8, int8, int16, int32, int64, uint64, float16, "
-              "bfloat16, float32, float64, float8_e4m3fn or float8_e5m2, found 'bfloat61', did you "
+              "bfloat16, float32, float64, float8_e4m3fn, float8_e5m2, complex64 or complex128, "
+              "found 'bfloat61', did you "
               "mean 'bfloat16'?"},
         Fault{"IntegerBeyond63Bits", "9223372036854775808", kNoForm},
         Fault{"MixedList", "[1, 2.5]", kNoForm},

@@ -39,7 +39,9 @@ INSTANTIATE_TEST_SUITE_P(All,
                                          Row{DType::kFloat32, "float32", 4, true},
                                          Row{DType::kFloat64, "float64", 8, true},
                                          Row{DType::kFloat8E4M3, "float8_e4m3fn", 1, true},
-                                         Row{DType::kFloat8E5M2, "float8_e5m2", 1, true}));
+                                         Row{DType::kFloat8E5M2, "float8_e5m2", 1, true},
+                                         Row{DType::kComplex64, "complex64", 8, false},
+                                         Row{DType::kComplex128, "complex128", 16, false}));
 
 TEST(FindDTypeTest, UnknownNamesAreNotFound) {
   EXPECT_EQ(FindDType("float"), std::nullopt);

@@ -110,7 +110,8 @@ TEST(GraphReaderTest, FaultsOfAllTablesAreReportedAtOnce) {
             "g.json: /tokens: expected a count of 0 or more\n"
             "g.json: /storages/0: expected a whole number, found \"many\"\n"
             "g.json: /values/0/dtype: expected bool, uint8, int8, int16, int32, int64, uint64, "
-            "float16, bfloat16, float32, float64, float8_e4m3fn or float8_e5m2, found 'float', did "
+            "float16, bfloat16, float32, float64, float8_e4m3fn, float8_e5m2, complex64 or "
+            "complex128, found 'float', did "
             "you mean 'float16'?\n"
             "g.json: /graphs/0/ops/0/module: expected an index into modules, which has 2 entries\n"
             "g.json: /extra: unknown key 'extra'");

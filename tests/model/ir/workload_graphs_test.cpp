@@ -16,7 +16,9 @@ TEST_P(WorkloadGraphTest, PrintGivesTheFileBackByteForByte) {
   EXPECT_TRUE(equal) << "a difference of megabytes is not shown";
 }
 
-TEST_P(WorkloadGraphTest, ProfilePrintGivesTheFileBackByteForByte) {
+class WorkloadProfileTest : public testing::TestWithParam<std::string> {};
+
+TEST_P(WorkloadProfileTest, PrintGivesTheFileBackByteForByte) {
   const std::string text = WorkloadProfileText(GetParam());
   const Graph graph = WorkloadGraph(GetParam());
   const bool equal = PrintProfile(ParseProfile(text, graph, GetParam())) == text;
@@ -30,6 +32,10 @@ std::string LettersOnly(const testing::TestParamInfo<std::string>& workload) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, WorkloadGraphTest, testing::ValuesIn(WorkloadNames()), LettersOnly);
+INSTANTIATE_TEST_SUITE_P(All,
+                         WorkloadProfileTest,
+                         testing::ValuesIn(ProfiledWorkloadNames()),
+                         LettersOnly);
 
 struct Size {
   const char* name;

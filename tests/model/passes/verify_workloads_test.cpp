@@ -123,7 +123,7 @@ std::string LettersOnly(const testing::TestParamInfo<std::string>& workload) {
 
 INSTANTIATE_TEST_SUITE_P(Committed,
                          VerifyProfiledWorkloadTest,
-                         testing::ValuesIn(WorkloadNames()),
+                         testing::ValuesIn(ProfiledWorkloadNames()),
                          LettersOnly);
 
 }  // namespace
