@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-for folder in (ROOT / "tools" / "dcrecord" / "src", Path(__file__).resolve().parent):
+for folder in (ROOT / "tools" / "dcrecord" / "src", ROOT / "tools" / "oracles", Path(__file__).resolve().parent):
     sys.path.insert(0, str(folder))
 
 import torch  # noqa: E402

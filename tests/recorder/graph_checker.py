@@ -26,6 +26,8 @@ BYTES_OF = {
     "int8": 1,
     "uint8": 1,
     "bool": 1,
+    "complex64": 8,
+    "complex128": 16,
 }
 KEYS = "format name recorder options tokens params buffers inputs storages values schemas modules graphs".split()
 RESIDENT = {"param": "params", "buffer": "buffers", "input": "inputs"}

@@ -73,7 +73,7 @@ BAD_INPUT = [
     ("tiny-llama -o out --batch", "--batch: expected one argument"),
     ("tiny-llama -o out more", "unexpected argument 'more'"),
     ("tiny-llama -o out --dtype bf16", "--dtype: 'bf16' given (did you mean 'bfloat16'?), expected one of float32,"),
-    ("tiny-llama -o out --attention flsh", "--attention: 'flsh' given (did you mean 'flash'?), expected one of auto, flash,"),
+    ("tiny-llama -o out --attention flsh", "--attention: 'flsh' given (did you mean 'flash'?), expected one of auto, auto-without-cudnn, flash,"),
     ("tiny-llama -o out --partitioner min", "--partitioner: 'min' given, expected one of mincut,"),
     ("tiny-llama -o out --autocast bfloat16 --dtype bfloat16", "autocast casts float32 parameters, expected --dtype float32"),
     ("tiny-llama -o out --activation-checkpointing --checkpoint x", "expected one of the two"),
@@ -124,7 +124,7 @@ def test_list_names_the_models_with_their_sizes(capsys: Any) -> None:
     assert main(["list"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["name", "parameters", "batch", "seq", "dtype", "attention"]
-    assert ["qwen3-8b", "8,190,735,360", "1", "4096", "bfloat16", "flash"] in [line.split() for line in lines]
+    assert ["qwen3-8b", "8,190,735,360", "1", "4096", "bfloat16", "auto"] in [line.split() for line in lines]
 
 
 def test_function_of_a_file_is_recorded(net: str, tmp_path: Path, capsys: Any) -> None:
@@ -219,9 +219,9 @@ def test_defaults_follow_each_other() -> None:
         read = read_request([*words, "-o", "out"]).options
         return read.dtype, read.attention
 
-    assert options("qwen3-8b") == ("bfloat16", "flash")
-    assert options("qwen3-8b", "--dtype", "float32") == ("float32", "efficient")
-    assert options("qwen3-8b", "--autocast", "bfloat16") == ("float32", "flash")
+    assert options("qwen3-8b") == ("bfloat16", "auto")
+    assert options("qwen3-8b", "--dtype", "float32") == ("float32", "auto")
+    assert options("qwen3-8b", "--autocast", "bfloat16") == ("float32", "auto")
     assert options("tiny-llama") == ("float32", "math")
     assert options("net.py:build") == ("bfloat16", "auto")
 

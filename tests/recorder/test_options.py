@@ -205,11 +205,12 @@ def test_attention_kernel_is_the_one_asked_for(kernel: str) -> None:
 
 
 class SeveralAttentions(nn.Module):
-    """Causal, masked and grouped masked attention: PyTorch's choices on a GPU are flash, efficient and written out."""
+    """Causal attention, with a mask, with one that is trained, and grouped: PyTorch takes a different kernel for each."""
 
-    def __init__(self, calls: tuple[str, ...] = ("causal", "masked", "grouped")) -> None:
+    def __init__(self, calls: tuple[str, ...] = ("causal", "masked", "trained", "grouped")) -> None:
         super().__init__()
         self.layer = nn.Linear(64, 64)
+        self.bias = nn.Parameter(torch.zeros(32, 32))
         self.calls = calls
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
@@ -219,21 +220,25 @@ class SeveralAttentions(nn.Module):
         results = {
             "causal": lambda: attend(heads, heads, heads, is_causal=True),
             "masked": lambda: attend(heads, heads, heads, attn_mask=mask),
-            "grouped": lambda: attend(heads, heads[:, :2], heads[:, :2], attn_mask=mask, enable_gqa=True),
+            "trained": lambda: attend(heads, heads, heads, attn_mask=self.bias),
+            "grouped": lambda: attend(heads, heads[:, :2], heads[:, :2], attn_mask=self.bias, enable_gqa=True),
         }
         return sum((results[call]() for call in self.calls), start=torch.zeros(())).float().mean()
 
 
-def test_auto_takes_the_first_kernel_that_takes_the_call() -> None:
-    document = record_module(SeveralAttentions, torch.zeros(2, 32, 64, dtype=torch.bfloat16), options=HALF, attention="auto")
+@pytest.mark.parametrize(("order", "causal"), [("auto", "cudnn"), ("auto-without-cudnn", "flash")])
+def test_automatic_orders_take_the_first_kernel_that_takes_the_call(order: str, causal: str) -> None:
+    document = record_module(SeveralAttentions, torch.zeros(2, 32, 64, dtype=torch.bfloat16), options=HALF, attention=order)
     names = operators(document, "forward")
-    assert "aten::_scaled_dot_product_flash_attention" in names
+    assert f"aten::_scaled_dot_product_{causal}_attention" in names
     assert "aten::_scaled_dot_product_efficient_attention" in names
     assert "aten::_safe_softmax" in names
-    assert document["options"]["attention"] == "auto"
+    assert document["options"]["attention"] == order
 
 
-@pytest.mark.parametrize(("call", "kernel"), [("causal", "flash"), ("masked", "efficient"), ("grouped", "math")])
+@pytest.mark.parametrize(
+    ("call", "kernel"), [("causal", "cudnn"), ("masked", "cudnn"), ("trained", "efficient"), ("grouped", "math")]
+)
 def test_one_kernel_of_auto_is_named(call: str, kernel: str) -> None:
     rows = torch.zeros(2, 32, 64, dtype=torch.bfloat16)
     document = record_module(lambda: SeveralAttentions((call,)), rows, options=HALF, attention="auto")
@@ -242,7 +247,7 @@ def test_one_kernel_of_auto_is_named(call: str, kernel: str) -> None:
 
 def test_refused_kernel_names_the_one_that_auto_takes() -> None:
     rows = torch.zeros(2, 32, 64, dtype=torch.bfloat16)
-    with pytest.raises(RecorderError, match="takes no attention mask: expected --attention auto, which takes the efficient"):
+    with pytest.raises(RecorderError, match="takes no attention mask: expected --attention auto, which takes the cudnn"):
         record_module(lambda: SeveralAttentions(("masked",)), rows, options=HALF, attention="flash")
 
 

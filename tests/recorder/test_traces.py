@@ -30,8 +30,16 @@ OF_A_FILE = [
     "own-code", "bert-large", "vit-large", "gemma-2-2b", "phi-3-mini", "t5-large",
     "olmoe-1b-7b", "pythia-1.4b", "modernbert-large", "bloom-1b7", "convnext-large", "latent-unet", "granitemoe-1b", "gemma-3-1b", "llama-3.2-1b-lora",
     "whisper-medium", "swin-large", "deberta-v3-large", "dit-large", "clip-large",
+    "esm2-650m", "hubert-large", "hiera-large", "deepseek-v2-lite-6", "gpt-oss-4", "mamba2-780m",
 ]  # fmt: skip
-NAMES = ["tiny-llama", *BIG, "llama-3.2-1b-autocast", "qwen3-8b-default-partition", *OF_A_FILE]
+# Recorded with another attention kernel, and with the one that PyTorch takes on an H200.
+WITH_CUDNN = {
+    "llama-3.2-1b-cudnn": "flash",
+    "qwen3-8b-cudnn": "flash",
+    "gemma-3-1b-cudnn": "auto-without-cudnn",
+    "modernbert-large-cudnn": "auto-without-cudnn",
+}
+NAMES = ["tiny-llama", *BIG, "llama-3.2-1b-autocast", "qwen3-8b-default-partition", *OF_A_FILE, *WITH_CUDNN]
 
 
 @cache
@@ -88,6 +96,13 @@ def test_big_trace_is_half_precision_flash_and_mincut(name: str) -> None:
 def test_default_partition_differs_from_qwen3_in_the_partitioner_alone() -> None:
     options = _document("qwen3-8b-default-partition")["options"]
     assert options == {**_document("qwen3-8b")["options"], "partitioner": "default"}
+
+
+@pytest.mark.parametrize("name", WITH_CUDNN)
+def test_kernels_of_cudnn_are_the_only_difference(name: str) -> None:
+    options = _document(name.removesuffix("-cudnn"))["options"]
+    assert options["attention"] == WITH_CUDNN[name]
+    assert _document(name)["options"] == {**options, "attention": "cudnn"}
 
 
 def test_autocast_differs_from_llama_in_its_dtypes_alone() -> None:

@@ -38,7 +38,7 @@ BF16 = torch.bfloat16
 
 
 def make_workload(arguments: argparse.Namespace, device: str) -> Workload:
-    """The workload with its module on `device`; its attention is the flash kernel's, without a mask."""
+    """The workload with its module on `device`; its attention has no mask, and the kernel that PyTorch takes."""
     options = Options(batch=arguments.batch, sequence=arguments.seq, dtype="bfloat16", attention="flash")
     with torch.device(device):
         return named_workload(find_architecture(arguments.model), options, build_with_weights)

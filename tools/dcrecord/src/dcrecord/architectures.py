@@ -26,7 +26,7 @@ class Architecture:
     batch: int = 1
     sequence: int = 4096
     dtype: str = "bfloat16"
-    attention: str = "flash"
+    attention: str = "auto"
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class LinearStack:
     batch: int = 2048
     sequence: int = 1
     dtype: str = "bfloat16"
-    attention: str = "flash"
+    attention: str = "auto"
     family: str = field(default="mlp", init=False)
 
     @property

@@ -27,8 +27,9 @@ from torch import Tensor
 from torch._subclasses import fake_impls
 from torch.nn import functional
 
+from dcrecord.attention_choice import AttentionCall, chosen_by_pytorch, problem_of
 from dcrecord.errors import RecorderError
-from dcrecord.options import HALF_PRECISION_KERNELS
+from dcrecord.options import AUTOMATIC_KERNELS
 
 aten = torch.ops.aten
 
@@ -186,7 +187,8 @@ class Attention:
         scale: float | None = None,
         enable_gqa: bool = False,
     ) -> Tensor:
-        kernel = self._choose(query, key, attn_mask, enable_gqa)
+        call = AttentionCall(query, key, value, attn_mask, is_causal, enable_gqa)
+        kernel = self._choose(call)
         self.used.add(kernel)
         run = {
             "flash": _flash_attention,
@@ -196,46 +198,18 @@ class Attention:
         }[kernel]
         return run(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
 
-    def _choose(self, query: Tensor, key: Tensor, mask: Tensor | None, gqa: bool) -> str:
+    def _choose(self, call: AttentionCall) -> str:
         """Refuses what makes PyTorch say "no available kernel" on a GPU when only this kernel is allowed."""
-        if self.kernel == "auto":
-            return _chosen_by_pytorch(query, key, mask, gqa)
-        problem = _problem(self.kernel, query, key, mask, gqa)
+        if self.kernel in AUTOMATIC_KERNELS:
+            return chosen_by_pytorch(call, AUTOMATIC_KERNELS[self.kernel])
+        problem = problem_of(self.kernel, call)
         if problem is not None:
-            another = _chosen_by_pytorch(query, key, mask, gqa)
+            another = chosen_by_pytorch(call, AUTOMATIC_KERNELS["auto"])
             raise RecorderError(
                 f"the {self.kernel} attention kernel {problem}: expected --attention auto, "
                 f"which takes the {another} kernel here"
             )
         return self.kernel
-
-
-def _chosen_by_pytorch(query: Tensor, key: Tensor, mask: Tensor | None, gqa: bool) -> str:
-    """PyTorch's order of preference on a GPU (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp)."""
-    return next(kernel for kernel in ("flash", "efficient", "math") if not _problem(kernel, query, key, mask, gqa))
-
-
-def _problem(kernel: str, query: Tensor, key: Tensor, mask: Tensor | None, gqa: bool) -> str | None:
-    """Why the kernel does not take the call, or None."""
-    half = query.dtype in (torch.bfloat16, torch.float16)
-    head = query.shape[-1]
-    if kernel in HALF_PRECISION_KERNELS and not half:
-        return f"takes bfloat16 or float16, not {str(query.dtype).removeprefix('torch.')}"
-    if kernel != "math" and query.dim() != 4:
-        return f"takes 4 dimensions [batch, heads, sequence, head], not {query.dim()}"
-    if kernel == "flash" and mask is not None:
-        return "takes no attention mask"
-    if kernel == "flash" and head > 256:
-        return f"takes heads of at most 256 elements, not {head}"
-    if kernel == "efficient" and gqa and query.shape[1] != key.shape[1]:
-        return "takes as many key heads as query heads"
-    if kernel == "efficient" and mask is not None and mask.stride(-1) != 1:
-        return "takes no mask whose last dimension is not contiguous"
-    if kernel == "efficient" and head % (8 if half else 4) != 0:
-        return f"takes heads of a multiple of {8 if half else 4} elements, not {head}"
-    if kernel == "cudnn" and head % 8 != 0:
-        return f"takes heads of a multiple of 8 elements, not {head}"
-    return None
 
 
 def _needs_logsumexp(query: Tensor, key: Tensor, value: Tensor) -> bool:

@@ -12,8 +12,13 @@ if TYPE_CHECKING:
 
 DTYPES = ("float32", "bfloat16", "float16")
 HALF_PRECISION = ("bfloat16", "float16")
-# `auto` is the first of flash, efficient and math that takes a call, as PyTorch chooses on a GPU.
-ATTENTION_KERNELS = ("auto", "flash", "efficient", "cudnn", "math")
+# In which order PyTorch 2.11 asks kernels whether they take a call: on GPUs of compute capability 9 and 10 (H100, H200, B200)
+# where cuDNN is 9.15.1 or newer; and on others, or with TORCH_CUDNN_SDPA_DEPRIORITIZED=1.
+AUTOMATIC_KERNELS = {
+    "auto": ("cudnn", "flash", "efficient", "math"),
+    "auto-without-cudnn": ("flash", "efficient", "math"),
+}
+ATTENTION_KERNELS = (*AUTOMATIC_KERNELS, "flash", "efficient", "cudnn", "math")
 PARTITIONERS = ("mincut", "default")
 # Kernels that compute in half precision only.
 HALF_PRECISION_KERNELS = ("flash", "cudnn")

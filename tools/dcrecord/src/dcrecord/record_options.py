@@ -43,7 +43,7 @@ _TEXTS = (
     ("--batch", "N", "sequences or rows; a function's `batch` (the model's)"),
     ("--seq", "N", "tokens of a sequence; a function's `sequence` (the model's)"),
     ("--dtype", "D", "of the parameters: float32, bfloat16, float16 (the model's, or bfloat16; float32 with --autocast)"),
-    ("--attention", "K", "kernel: auto, flash, efficient, cudnn, math (the model's, or auto)"),
+    ("--attention", "K", "kernel: auto, auto-without-cudnn, flash, efficient, cudnn, math (the model's, or auto)"),
     ("--partitioner", "P", "mincut: DeepCompile's; default: saves what eager PyTorch saves (mincut)"),
     ("--checkpoint", "PATTERN", "the same for modules by path, such as 'encoder.layers.*'; repeatable"),
     ("--autocast", "D", "runs the forward under torch.autocast to bfloat16 or float16 (no autocast)"),
@@ -138,8 +138,6 @@ def _options(asked: argparse.Namespace, architecture: Architecture | LinearStack
     own_dtype = architecture.dtype if architecture else "bfloat16"
     dtype = asked.dtype or ("float32" if asked.autocast else own_dtype)
     attention = asked.attention or (architecture.attention if architecture else "auto")
-    if asked.attention is None and attention == "flash" and dtype == "float32" and not asked.autocast:
-        attention = "efficient"
     return Options(
         batch=asked.batch or (architecture.batch if architecture else None),
         sequence=asked.seq or (architecture.sequence if architecture else None),

@@ -22,7 +22,7 @@ from dcrecord.errors import RecorderError, did_you_mean
 from dcrecord.explain import explain
 from dcrecord.integer_ranges import check_integer_ranges
 from dcrecord.module_paths import ModulePaths
-from dcrecord.options import HALF_PRECISION, Options, Reporter, torch_dtype
+from dcrecord.options import AUTOMATIC_KERNELS, HALF_PRECISION, Options, Reporter, torch_dtype
 from dcrecord.refuse import check_runs_in_cpp
 from dcrecord.replay import replay
 from dcrecord.serialise import Contents, document_of
@@ -133,8 +133,8 @@ def traced_as_on_cuda(body: nn.Module, options: Options) -> Iterator[Attention]:
 
 
 def _kernel_of(attention: Attention, options: Options) -> str:
-    """The kernel of all calls where `auto` took one, or would have taken without any call; `auto` where it took several."""
-    if attention.kernel != "auto" or len(attention.used) > 1:
+    """The kernel of all calls where PyTorch's order gave one; the order where it gave several; any without a call."""
+    if attention.kernel not in AUTOMATIC_KERNELS or len(attention.used) > 1:
         return attention.kernel
     computed_in = options.autocast or options.dtype
     return next(iter(attention.used), "flash" if computed_in in HALF_PRECISION else "efficient")
