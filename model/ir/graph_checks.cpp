@@ -354,6 +354,14 @@ void CheckSchemas(CheckState& state, const Path& root) {
 
 }  // namespace
 
+bool IsCountable(std::span<const std::int64_t> shape) {
+  std::int64_t numel = 1;
+  return std::ranges::all_of(shape, [&numel](std::int64_t extent) {
+    return !__builtin_mul_overflow(numel, std::max<std::int64_t>(extent, 1), &numel) &&
+           numel <= kMostElements;
+  });
+}
+
 void CheckGraph(const Graph& graph, Faults& faults) {
   const Path root;
   CheckState state{graph,

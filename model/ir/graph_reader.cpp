@@ -12,7 +12,6 @@ namespace dcsim {
 namespace {
 
 constexpr std::string_view kFormat = "dc-graph/1";
-constexpr std::int64_t kMostElements = std::int64_t{1} << 48;  // 281e12, so that byte counts fit
 
 /// The graph under construction and where its faults go.
 struct ReadState {
@@ -95,14 +94,10 @@ void ReadValue(ReadState& state, const Json& element, const Path& path) {
   if (value.offset < 0) {
     state.faults.Add(path, "expected an offset of 0 or more");
   }
-  std::int64_t numel = 1;
-  for (const std::int64_t extent : value.shape) {
-    if (__builtin_mul_overflow(numel, extent, &numel) || numel > kMostElements) {
-      state.faults.Add(path, "expected at most 2^48 elements");
-      value.shape.clear();
-      value.strides.clear();
-      break;
-    }
+  if (!IsCountable(value.shape)) {
+    state.faults.Add(path, "expected at most 2^48 elements");
+    value.shape.clear();
+    value.strides.clear();
   }
   state.graph.values.push_back(std::move(value));
 }

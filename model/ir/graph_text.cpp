@@ -124,6 +124,9 @@ void ReadType(LineCursor& line, Value& value) {
     value.shape.push_back(line.Integer());
     line.Accept(",");
   }
+  if (!IsCountable(value.shape)) {
+    line.Fail("expected at most 2^48 elements");
+  }
   value.strides.resize(value.shape.size());
   std::int64_t stride = 1;
   for (std::size_t i = value.shape.size(); i-- > 0;) {
