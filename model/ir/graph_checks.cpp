@@ -32,10 +32,6 @@ struct CheckState {
   bool Exists(ValueId id) const { return value_exists[id.index()] != 0; }
 };
 
-Path Element(const Path& parent, std::size_t index) {
-  return Path(parent, index);
-}
-
 /// One past the last byte of its storage that a view touches; the largest integer when that does
 /// not fit one.
 std::int64_t BytesReached(const Value& value) {
@@ -61,9 +57,8 @@ void CheckViews(CheckState& state, const Path& root) {
     const std::int64_t reached = BytesReached(value);
     const std::int64_t room = state.graph.storage(value.storage).bytes.count();
     if (reached > room) {
-      state.faults.Add(Element(values, i), "the view reaches byte " + std::to_string(reached) +
-                                               " of a storage of " + std::to_string(room) +
-                                               " bytes");
+      state.faults.Add(Path(values, i), "the view reaches byte " + std::to_string(reached) +
+                                            " of a storage of " + std::to_string(room) + " bytes");
     }
   }
 }
