@@ -47,6 +47,7 @@ struct SoftmaxRates {
   double middle_rows = 1;  // of up to 2,048 elements
   double long_rows = 1;
   double long_rows_backward = 1;
+  Duration block;  // of a thread block a row: longer rows that fill no multiple of 16 bytes
 };
 
 /// Layer norms: one thread block a row.
@@ -99,6 +100,7 @@ struct IndexingRates {
   Duration sort;                          // of some ten thousand keys, however few
   Duration put;                           // of index_put: looking for indices outside, and sorting
   double elements_per_second = 0;         // added by it, in rows
+  Duration same_row;                      // each more that is added to one row of the table
   double single_elements_per_second = 0;  // … one by one, where an index names no row
 };
 

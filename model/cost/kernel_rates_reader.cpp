@@ -45,6 +45,7 @@ void ReadSoftmaxRates(ObjectReader& fields, SoftmaxRates& rates) {
   ReadShare(fields, "middle_rows", rates.middle_rows);
   ReadShare(fields, "long_rows", rates.long_rows);
   ReadShare(fields, "long_rows_backward", rates.long_rows_backward);
+  fields.Required("block", ReadDuration, rates.block);
 }
 
 void ReadNormRates(ObjectReader& fields, NormRates& rates) {
@@ -92,6 +93,7 @@ void ReadIndexing(ObjectReader& fields, IndexingRates& rates) {
   fields.Required("sort", ReadDuration, rates.sort);
   fields.Required("put", ReadDuration, rates.put);
   ReadPositive(fields, "elements_per_second", rates.elements_per_second);
+  fields.Required("same_row", ReadDuration, rates.same_row);
   ReadPositive(fields, "single_elements_per_second", rates.single_elements_per_second);
 }
 

@@ -166,6 +166,13 @@ class MemoryWork {
                    : elements / rates_.elements_per_second.alike;
   }
 
+  /// Rows that go to one row of the table are added one behind the other: as many as there would be
+  /// if all came up alike (how often each does is not known).
+  double SameRows(double elements) const {
+    const double rows = elements / std::max(Numel(op_.inputs.front()), 1.0);
+    return IndexedRow() > 1 ? rows * rates_.indexing.same_row.seconds() : 0;
+  }
+
   double IndexPut() const {
     const IndexingRates& rates = rates_.indexing;
     const double elements = Numel(op_.inputs.back());
@@ -177,7 +184,7 @@ class MemoryWork {
     const double rate = !adds              ? rates_.elements_per_second.alike
                         : IndexedRow() > 1 ? rates.elements_per_second
                                            : rates.single_elements_per_second;
-    return Copying() + (adds ? rates.put.seconds() : 0) + elements / rate;
+    return Copying() + (adds ? rates.put.seconds() + SameRows(elements) : 0) + elements / rate;
   }
 
   double Filling(const Value& value) const {
@@ -209,6 +216,12 @@ class MemoryWork {
                           elements / RateOf(access, Result(), rates_.elements_per_second));
   }
 
+  /// Each value brings what lies beside it, of which its neighbours make nothing.
+  double SparseReading(const ReduceShape& shape) const {
+    constexpr Bytes kSector(32);
+    return shape.apart < kSector ? 0 : Transfer(kSector * (shape.outputs * shape.values), 1);
+  }
+
   double Reduction(const ReduceShape& shape, Bytes bytes) const {
     constexpr std::int64_t kThreads = 2048;  // of a multiprocessor
     constexpr std::int64_t kAtATime = 4;     // values of a thread
@@ -221,14 +234,26 @@ class MemoryWork {
             ? 0
             : rates.stage.seconds() + rates.part.seconds() * static_cast<double>(shape.parts);
     return rates.start.seconds() + joining +
-           std::max(Transfer(bytes, rates.share) + waves * rates.wave.seconds(),
-                    static_cast<double>(rounds) * rates.values.seconds());
+           std::max({Transfer(bytes, rates.share) + waves * rates.wave.seconds(),
+                     static_cast<double>(rounds) * rates.values.seconds(), SparseReading(shape)});
   }
 
   /// One element of each row of what is read, as a mask has it: sums along rows of booleans.
   double RowsOfBooleans() const {
     const Value& read = graph_.value(op_.inputs.front());
     return Transfer(Bytes(read.numel()), rates_.reduction.share) + rates_.reduction.start.seconds();
+  }
+
+  /// Rows too long for a warp that fill no multiple of 16 bytes: a block of 1,024 threads each.
+  double UnevenRows(std::int64_t row) const {
+    constexpr std::int64_t kVector = 16;  // bytes
+    constexpr int kBlocks = 2;            // on a multiprocessor
+    const bool even = row * ElementBytes(Result().dtype) % kVector == 0;
+    const double rows =
+        static_cast<double>(Result().numel()) / static_cast<double>(std::max<std::int64_t>(row, 1));
+    return even || IsBackward()
+               ? 0
+               : rows * rates_.softmax.block.seconds() / (gpu_.multiprocessors * kBlocks);
   }
 
   /// Rows of 1,024 elements or fewer lie in a warp's registers, of 2,048 with fewer warps.
@@ -243,7 +268,7 @@ class MemoryWork {
     const double share = row <= kShort    ? rates_.plain
                          : row <= kMiddle ? (IsBackward() ? rates_.plain : rates.middle_rows)
                                           : long_rows;
-    const double seconds = Transfer(bytes, share);
+    const double seconds = std::max(Transfer(bytes, share), row > kShort ? UnevenRows(row) : 0);
     if (IsBackward() && !logarithm) {
       return seconds + Transfer(bytes, rates_.plain);  // gradient times result, in a kernel before
     }

@@ -15,11 +15,13 @@ constexpr std::int64_t kMostValues = 256;   // … where it could be
 constexpr std::int64_t kThreadsOfMultiprocessor = 2048;
 
 struct Dimension {
-  std::int64_t stride = 0;
+  std::int64_t stride = 0;  // in what is read
   std::int64_t length = 0;
+  std::int64_t stride_made = 0;  // in the result
 };
 
-/// The dimensions of what is read that are longer than 1, from the nearest neighbours outwards.
+/// The dimensions of what is read that are longer than 1, from the nearest neighbours outwards:
+/// reduced ones as they are read, the others as they are written.
 struct Dimensions {
   std::vector<Dimension> reduced;
   std::vector<Dimension> kept;
@@ -79,18 +81,25 @@ std::optional<Dimensions> FindDimensions(const Op& op, const Value& read, const 
   const bool kept_rank = made.shape.size() == read.shape.size();
   const std::vector<bool> named = NamedDimensions(op, read.shape.size());
   Dimensions dimensions;
+  std::size_t at = 0;  // in the result
   for (std::size_t i = 0; i < read.shape.size(); ++i) {
+    const bool reduced = kept_rank ? made.shape[i] == 1 : named[i];
+    const std::int64_t stride_made = at < made.strides.size() ? made.strides[at] : 0;
+    at += kept_rank || !reduced ? 1 : 0;
     if (read.shape[i] != 1) {
-      const bool reduced = kept_rank ? made.shape[i] == 1 : named[i];
-      (reduced ? dimensions.reduced : dimensions.kept).push_back({read.strides[i], read.shape[i]});
+      (reduced ? dimensions.reduced : dimensions.kept)
+          .push_back({read.strides[i], read.shape[i], stride_made});
     }
   }
   if (dimensions.reduced.empty() || Product(dimensions.kept) != made.numel()) {
     return std::nullopt;
   }
   const auto nearer = [](const Dimension& a, const Dimension& b) { return a.stride < b.stride; };
+  const auto nearer_made = [](const Dimension& a, const Dimension& b) {
+    return a.stride_made < b.stride_made;
+  };
   std::sort(dimensions.reduced.begin(), dimensions.reduced.end(), nearer);
-  std::sort(dimensions.kept.begin(), dimensions.kept.end(), nearer);
+  std::sort(dimensions.kept.begin(), dimensions.kept.end(), nearer_made);
   return dimensions;
 }
 
@@ -152,6 +161,7 @@ std::optional<ReduceShape> FindReduceShape(const Graph& graph, OpId id, int mult
   shape.values = Product(reduced);
   const bool along_rows = kept.empty() || reduced.front().stride < kept.front().stride;
   const std::int64_t nearest = along_rows ? reduced.front().stride : kept.front().stride;
+  shape.apart = Bytes(nearest * ElementBytes(read.dtype));
   std::int64_t along = along_rows ? shape.values : shape.outputs;
   std::int64_t vector = 1;
   if (along_rows && nearest == 1 && kept.empty() && CountRuns(reduced) == 1 && along > 128) {

@@ -15,6 +15,7 @@ struct ReduceShape {
   std::int64_t blocks = 0;   // thread blocks
   std::int64_t parts = 1;    // thread blocks that share an output
   std::int64_t values_per_thread = 0;
+  Bytes apart;  // from what a thread reads to what its neighbour does
 };
 
 /// Nothing for an op that is no reduction, or whose reduced dimensions cannot be told.

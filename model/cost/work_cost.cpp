@@ -27,7 +27,26 @@ struct CostInputs {
   OpId first_launch;      // the forward's first op with a kernel
   Duration input_copies;  // in front of it: the micro-step's inputs, from pinned host memory
   ParamAlignment alignment;
+  double untraced = 1;  // of a profiled op's time
 };
+
+Duration Scaled(Duration time, double factor) {
+  return Duration::FromNs(std::llround(static_cast<double>(time.ns()) * factor));
+}
+
+/// Ops are profiled with kernel records, which make kernels of a million thread blocks and more up
+/// to 5 % longer. Their sum is more than the step without records then.
+double UntracedShare(const Profile* profile) {
+  if (profile == nullptr) {
+    return 1;
+  }
+  Duration sum;
+  for (const OpProfile& op : profile->ops) {
+    sum += op.device_time;
+  }
+  const Duration step = profile->step_time;
+  return step < sum && step > Duration() ? step.seconds() / sum.seconds() : 1;
+}
 
 Duration RoundUpNs(double seconds) {
   return Duration::FromNs(static_cast<std::int64_t>(std::ceil(seconds * 1e9)));
@@ -73,7 +92,7 @@ WorkCost OpCost(const CostInputs& inputs, OpId id) {
     const auto kernels = static_cast<std::int64_t>(measured->kernels.size());
     const DeviceGaps& gaps = inputs.cluster.gpu.gaps;
     cost.gaps = gaps.step.value_or(gaps.kernel.value_or(inputs.profile->kernel_gap)) * kernels;
-    cost.device = measured->device_time;
+    cost.device = Scaled(measured->device_time, inputs.untraced);
     cost.host = measured->host_time;
     cost.source = Source::kMeasured;
   } else {
@@ -227,11 +246,8 @@ void SlowDown(const Work& work, double factor, WorkCost& cost) {
   if (!kernels || factor == 1) {
     return;
   }
-  const auto slower = [factor](Duration time) {
-    return Duration::FromNs(std::llround(static_cast<double>(time.ns()) * factor));
-  };
-  cost.device = slower(cost.device);
-  cost.room = slower(cost.room);
+  cost.device = Scaled(cost.device, factor);
+  cost.room = Scaled(cost.room, factor);
 }
 
 /// By use, what a work takes at a clock over what it took when it was measured.
@@ -281,7 +297,8 @@ std::vector<WorkCost> EstimateWorks(const Schedule& schedule,
                     AnalyseStep(graph),
                     OpId::None(),
                     {},
-                    ParamAlignment(graph, schedule.options(), schedule.ranks())};
+                    ParamAlignment(graph, schedule.options(), schedule.ranks()),
+                    UntracedShare(profile)};
   AddInputCopies(inputs);
   const auto clock_factors = ClockFactors(inputs, clock_mhz);
   std::vector<WorkCost> costs;

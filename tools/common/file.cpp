@@ -107,6 +107,12 @@ void WriteStandardOutput(std::string_view content) {
 
 }  // namespace
 
+void RequireFolder(std::string_view flag, const std::string& folder) {
+  if (!IsDirectory(folder)) {
+    throw Error(std::string(flag) + " " + folder + ": no such folder; make it first");
+  }
+}
+
 bool FileExists(const std::string& path) {
   std::error_code ignored;
   return std::filesystem::exists(path, ignored);

@@ -25,6 +25,10 @@ void WriteFile(const std::string& path, std::string_view content);
 /// Makes a folder, and those around it, where there is none. Throws SystemError.
 void MakeFolder(const std::string& path);
 
+/// Asked before long work whose results go to `folder`, the value of option `flag`. Throws Error
+/// unless there is one.
+void RequireFolder(std::string_view flag, const std::string& folder);
+
 bool FileExists(const std::string& path);
 bool IsDirectory(const std::string& path);
 

@@ -87,6 +87,10 @@ ExitCode RunCalibrate(const CalibrateOptions& options) {
   if (options.gpus < 2 && !options.contention.empty()) {
     throw Error("--contention: expected --gpus 2 or more, got " + std::to_string(options.gpus));
   }
+  if (options.out != "-") {
+    const std::string folder = std::filesystem::path(options.out).parent_path().string();
+    RequireFolder("--out: folder", folder.empty() ? "." : folder);
+  }
   if (const auto identity = exec::FindLauncherIdentity()) {
     rank(*identity, exec::LauncherRendezvous(*identity));
   } else {

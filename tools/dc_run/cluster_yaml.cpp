@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <filesystem>
 #include <set>
 
 #include "model/base/text.h"
@@ -13,14 +14,6 @@ namespace {
 /// "4102 GB/s".
 std::string Rate(BytesPerSecond rate) {
   return std::to_string(rate.count() / 1'000'000'000) + " GB/s";
-}
-
-/// "h200" of "NVIDIA H200".
-std::string ShortName(const std::string& gpu) {
-  std::string name = gpu.substr(gpu.rfind(' ') + 1);
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return name;
 }
 
 /// Of a small call.
@@ -203,8 +196,8 @@ std::string PrintClusterYaml(const CalibrationResult& result,
                              int gpus,
                              const std::string& gpu_file,
                              const std::string& command) {
-  const std::string gpu = result.machine.value("gpu", "");
-  return "# Made by: " + command + "\nformat: dc-cluster/1\nname: " + ShortName(gpu) + "-" +
+  const std::string gpu = std::filesystem::path(gpu_file).stem().string();
+  return "# Made by: " + command + "\nformat: dc-cluster/1\nname: " + gpu + "-" +
          std::to_string(gpus) + "\nnodes: 1\ngpus_per_node: " + std::to_string(gpus) +
          "\ngpu: " + gpu_file + "\n" + HostText(result, gpus) + PatternText(result) +
          BothWaysText(result.host_copies) + LinkText(result.collectives, gpus) +

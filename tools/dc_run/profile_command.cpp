@@ -63,6 +63,9 @@ ExitCode RunProfile(const ProfileOptions& options) {
   if (options.steps < 1) {
     throw Error("--steps " + std::to_string(options.steps) + ": expected 1 or more");
   }
+  if (!options.out.empty()) {
+    RequireFolder("--out", options.out);
+  }
   for (const std::string& workload : options.workloads) {
     ProfileOne(options, workload);
   }

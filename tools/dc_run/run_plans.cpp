@@ -12,13 +12,6 @@
 namespace dcsim {
 namespace {
 
-/// Before anything is executed: an hour of steps should not end with a missing folder.
-void CheckFolder(const std::string& out) {
-  if (!out.empty() && !std::filesystem::is_directory(out)) {
-    throw Error("--out " + out + ": no such folder; make it first");
-  }
-}
-
 ExecutionSettings SettingsOf(const PlansToRun& what, const std::string& command) {
   if (what.gpus < 1 || what.warmup < 1 || what.steps < 1) {
     throw Error("--gpus, --warmup and --steps: expected 1 or more each");
@@ -107,7 +100,9 @@ bool RunPlans(const Workload& workload,
               const std::string& command,
               const std::function<void(const ExecutionCase&, const ExecutionResult&)>& done) {
   const ExecutionSettings settings = SettingsOf(what, command);
-  CheckFolder(what.out);
+  if (!what.out.empty()) {
+    RequireFolder("--out", what.out);
+  }
   const auto cases = LowerCases(workload, what);
   return ExecuteCases(workload.graph, cases, settings,
                       [&](std::size_t index, const ExecutionResult& executed) {

@@ -25,7 +25,10 @@ GpuSpec GpuWithKernels() {
                        .values = Duration::FromUs(3),
                        .stage = Duration::FromUs(4),
                        .part = Duration::FromUs(5)};
-  kernels.softmax = {.middle_rows = 0.25, .long_rows = 0.2, .long_rows_backward = 0.1};
+  kernels.softmax = {.middle_rows = 0.25,
+                     .long_rows = 0.2,
+                     .long_rows_backward = 0.1,
+                     .block = Duration::FromUs(3)};
   kernels.layer_norm = {.share = 0.2, .rows_per_second = 1e9};
   kernels.unaligned_layer_norm = {.rows_per_second = 1e8, .elements_per_second = 1e9};
   kernels.layer_norm_backward = {.share = 0.1, .rows_per_second = 5e8};
@@ -67,6 +70,7 @@ GpuSpec GpuWithKernels() {
   kernels.indexing = {.sort = Duration::FromUs(70),
                       .put = Duration::FromUs(80),
                       .elements_per_second = 5e10,
+                      .same_row = Duration::FromUs(2),
                       .single_elements_per_second = 1e9};
   kernels.group_norm = {.elements_per_second = 1e11, .backward_elements_per_second = 5e10};
   kernels.convolution = {.forward = 0.4,

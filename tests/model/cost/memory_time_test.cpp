@@ -134,6 +134,27 @@ TEST(MemorySecondsTest, SoftmaxGoesByTheLengthOfItsRows) {
   EXPECT_EQ(time("1000,4000", "_softmax_backward_data(a, b)"), 288'000);
 }
 
+// Rows that fill multiples of 16 bytes at 0.5 TB/s; others a block each, two on each of 100
+// multiprocessors, of 3 us.
+TEST(MemorySecondsTest, UnevenRowsTakeABlockEach) {
+  const auto time = [](const std::string& shape) {
+    return TimeOf(
+        OneOp("input a bfloat16[" + shape + "]", "y: bfloat16[" + shape + "] = aten::_softmax(a)"));
+  };
+  EXPECT_EQ(time("1000,1032"), 8'256);
+  EXPECT_EQ(time("1000,1025"), 15'000);
+  EXPECT_EQ(time("1000,1001"), 4'004);  // short ones lie in registers
+}
+
+// Outputs that lie together are made of values 4,000 bytes apart: eight million sectors of 32 bytes
+// at 2 TB/s, behind 1 us. Of neighbours: 36 MB at 0.4 TB/s and a million threads of 100 * 2,048.
+TEST(MemorySecondsTest, SumsOfValuesThatLieApartReadWholeSectors) {
+  const Graph graph =
+      OneOp("input a float32[1000,1000,8]", "y: float32[1000,1000,1] = aten::sum.dim_IntList(a)");
+  EXPECT_EQ(TimeOf(WithStrides(graph, "a", {1, 1000, 1'000'000})), 1'000 + 128'000);
+  EXPECT_EQ(TimeOf(WithStrides(graph, "a", {1000, 1, 1'000'000})), 1'000 + 90'000 + 9'766);
+}
+
 // Besides 32 MB of softmax: 20 MB of masks at 1 TB/s, 4 MB of them read at 0.4 behind 1 us, and
 // four million elements at 100 a ns.
 TEST(MemorySecondsTest, SafeSoftmaxLooksForRowsWithoutAnElement) {
@@ -227,13 +248,14 @@ TEST(MemorySecondsTest, RowsAreLookedUpWhole) {
 }
 
 // 40,000 bytes are copied in 0.08 us. 1,000 rows of 1,000: at 100 elements a ns when they replace
-// what is there; added, behind 80 us, at 50; one by one at one a ns.
+// what is there; added, behind 80 us, at 50 and 2 us for each of a hundred that share a row; one by
+// one at one a ns.
 TEST(MemorySecondsTest, AddingByIndexSortsFirst) {
   const std::string tensors =
       "input a float32[10,1000]\ninput t int64[1000]\ninput v float32[1000,1000]";
   const std::string op = "y: float32[10,1000] = aten::index_put(a, t, v)";
   EXPECT_EQ(TimeOf(Indexed(tensors, op, 0, false)), 80 + 10'000);
-  EXPECT_EQ(TimeOf(Indexed(tensors, op, 0, true)), 80 + 80'000 + 20'000);
+  EXPECT_EQ(TimeOf(Indexed(tensors, op, 0, true)), 80 + 80'000 + 20'000 + 200'000);
   EXPECT_EQ(TimeOf(Indexed(tensors, op, 1, true)), 80 + 80'000 + 1'000'000);
 }
 

@@ -62,6 +62,19 @@ TEST(ReduceShapeTest, DimensionsThatAreLeftOutAreTheOnesNamed) {
   EXPECT_EQ(shape->blocks, 2048);
 }
 
+// Half of a sum of mamba2-780m (PyTorch cuts what has more than 2^31 bytes in two): a result's
+// neighbours are 16,384 elements apart in what is read, the values of a sum 256.
+TEST(ReduceShapeTest, GoesThroughOutputsAsTheyAreWritten) {
+  Graph graph = OneOp("input a float32[1,2,256,256,48,64]",
+                      "y: float32[1,2,256,256,48,1] = aten::sum.dim_IntList(a)");
+  graph.values.front().strides = {805'306'368, 201'326'592, 786'432, 1, 16'384, 256};
+  const auto shape = FindReduceShape(graph, MakerOf(graph), kMultiprocessors);
+  ASSERT_TRUE(shape.has_value());
+  EXPECT_EQ(shape->blocks, 393'216);
+  EXPECT_EQ(shape->threads, 512);
+  EXPECT_EQ(shape->apart, Bytes(1024));
+}
+
 TEST(ReduceShapeTest, OtherOpsHaveNone) {
   const Graph graph = OneOp("input a float32[8,6]", "y: float32[8,6] = aten::sum_up(a)");
   EXPECT_FALSE(FindReduceShape(graph, MakerOf(graph), kMultiprocessors).has_value());

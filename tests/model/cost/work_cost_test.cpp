@@ -118,6 +118,19 @@ TEST(WorkCostTest, OpWithoutProfileIsEstimated) {
   EXPECT_EQ(cost.source, Source::kEstimated);
 }
 
+// One op of 40 us in a step that takes 36 without kernel records.
+TEST(WorkCostTest, OpsTakeNoLongerThanTheStepWithoutRecords) {
+  Profile profile;
+  OpProfile entry;
+  entry.op = OpId(1);
+  entry.device_time = Duration::FromUs(40);
+  profile.ops.push_back(entry);
+  profile.step_time = Duration::FromUs(36);
+  EXPECT_EQ(CostOf(OpWork(1), &profile).device.ns(), 36'000);
+  profile.step_time = Duration::FromUs(50);
+  EXPECT_EQ(CostOf(OpWork(1), &profile).device.ns(), 40'000);
+}
+
 TEST(WorkCostTest, OpWithAProfileIsMeasured) {
   Profile profile;
   OpProfile entry;
