@@ -98,6 +98,25 @@ def rivals_of(measured):
     return pathlib.Path(words[-1]).stem + (f", accumulation {steps}" if steps > 1 else "")
 
 
+def stopped(pair):
+    """Whether the schedule did not complete, predicted or measured."""
+    return any(pair[side]["outcome"] != "completed" for side in ("predicted", "measured"))
+
+
+def stop_text(result):
+    """What came of a schedule: "out of memory in clear-gradients"."""
+    if result["outcome"] != "completed":
+        task = result["stop"]["task"].removeprefix("rank 0, ").split(": CUDA out of memory")[0]
+        return f"{result['outcome'].replace('_', ' ')} in {task}"
+    return "completed"
+
+
+def stop_row(pair):
+    """Case, and what came of it: predicted and measured."""
+    workload, _, cluster, name = pair["file"].split("/")[1:5]
+    return (workload, cluster, name.removesuffix(".json.gz"), stop_text(pair["predicted"]), stop_text(pair["measured"]))
+
+
 def row(pair):
     """Name, predicted and measured ms, error in percent, spread of the repeats, memory errors in percent."""
     predicted, measured = pair["predicted"], pair["measured"]
@@ -186,7 +205,13 @@ def clock_text(each):
     return "" if each["clock"] is None else f"{each['clock']:+.1f}"
 
 
-def table_text(rows):
+def stop_lines(stops):
+    """Steps that ran out of memory, or were predicted to."""
+    lines = ["Steps that did not complete, or were predicted not to:", "", "| workload | cluster | plan | predicted | measured |", "| --- " * 5 + "|"]
+    return [*lines, *(f"| {' | '.join(each)} |" for each in stops), ""]
+
+
+def table_text(rows, stops):
     lines = [
         "# Measured steps, and what is predicted for them",
         "",
@@ -213,7 +238,7 @@ def table_text(rows):
                 f"| {mean_roofline:.1f} % | {worst_roofline:+.1f} % |"
             )
         lines.append("")
-    lines += order_lines(rows)
+    lines += order_lines(rows) + stop_lines(stops)
     lines += ["| workload | cluster | plan | predicted | measured | error | roofline | spread | exposed | clock | memory |", "| --- " * COLUMNS + "|"]
     for each in rows:
         lines.append(
@@ -234,8 +259,9 @@ def committed():
     return known
 
 
-def check(rows):
-    known, faults = committed(), []
+def check(rows, stops):
+    known = committed()
+    faults = [f"{'/'.join(each[:3])}: predicted {each[3]}, measured {each[4]}" for each in stops if each[3] != each[4]]
     for each in rows:
         case = (each["workload"], each["cluster"], each["plan"])
         name = "/".join(case)
@@ -258,17 +284,20 @@ def main():
         return 2
     program = str(pathlib.Path(sys.argv[1]).resolve() / "dc-sim")
     measured = cases()
-    rows = [row(pair) for cluster, files in measured.items() for pair in compare(program, cluster, files)]
+    pairs = [pair for cluster, files in measured.items() for pair in compare(program, cluster, files)]
+    rows = [row(pair) for pair in pairs if not stopped(pair)]
+    stops = sorted(stop_row(pair) for pair in pairs if stopped(pair))
     if not sys.argv[2:]:
         alone = [pair for cluster, files in measured.items() for pair in compare(program, cluster, files, "--no-profile")]
-        for each, pair in zip(rows, alone, strict=True):
+        whole = [pair for pair, known in zip(alone, pairs, strict=True) if not stopped(known)]
+        for each, pair in zip(rows, whole, strict=True):
             each["roofline"] = error_of(pair, "step_time_ns")
     rows.sort(key=lambda each: (each["workload"], each["cluster"], each["plan"]))
     if sys.argv[2:]:
-        faults = check(rows)
-        print("\n".join(faults) or f"{len(rows)} cases: no error has grown")
+        faults = check(rows, stops)
+        print("\n".join(faults) or f"{len(rows) + len(stops)} cases: no error has grown")
         return 1 if faults else 0
-    TABLE.write_text(table_text(rows))
+    TABLE.write_text(table_text(rows, stops))
     return 0
 
 

@@ -13,6 +13,7 @@
 #include "exec/launch/rank_processes.h"
 #include "exec/measure/measure_rank.h"
 #include "model/base/error.h"
+#include "model/ir/plan_reader.h"
 #include "tools/dc_run/measured_result.h"
 
 namespace dcsim {
@@ -44,18 +45,22 @@ exec::MeasureSettings RankSettings(const Job& job, int rank, const ExecutionCase
   return settings;
 }
 
-ExecutionResult Merge(const Job& job,
-                      std::size_t index,
-                      std::vector<RankMeasurement> ranks,
-                      std::optional<Timeline> timeline) {
-  ExecutionResult merged{MeasuredResult(job.graph, job.cases[index], ranks), std::move(timeline)};
-  MeasurementNotes& notes = *merged.result.measurement;
+/// When, with what and where.
+void AddOrigin(const Job& job, MeasurementNotes& notes) {
   notes.date = exec::Today();
   notes.command = job.settings.command;
   if (!job.settings.on_cpu) {
     notes.versions = exec::VersionReport();
     notes.machine = exec::MachineReport();
   }
+}
+
+ExecutionResult Merge(const Job& job,
+                      std::size_t index,
+                      std::vector<RankMeasurement> ranks,
+                      std::optional<Timeline> timeline) {
+  ExecutionResult merged{MeasuredResult(job.graph, job.cases[index], ranks), std::move(timeline)};
+  AddOrigin(job, *merged.result.measurement);
   return merged;
 }
 
@@ -140,18 +145,22 @@ void ExecuteOnThreads(const Job& job, std::size_t index) {
   job.done(index, Merge(job, index, std::move(ranks), std::nullopt));
 }
 
-/// The result of the case that MeasureCase names.
-void ReportOutOfMemory(const Job& job, const exec::RankOutOfMemory& error) {
+/// The result of the case that MeasureCase names, and its index.
+std::size_t ReportOutOfMemory(const Job& job, const exec::RankOutOfMemory& error) {
   const std::string text = error.what();
   const std::size_t space = text.find(' ');
+  const std::size_t index = std::stoul(text.substr(0, space));
   ExecutionResult result;
   result.result.origin = Origin::kMeasured;
   result.result.outcome = "out_of_memory";
   result.result.stop = StopReport{text.substr(space + 1), Bytes(0), 0};
   result.result.workload = job.graph.name;
   result.result.graph_hash = job.graph.hash;
+  result.result.plan = PrintPlan(job.cases[index].plan, job.graph);
   result.result.gpus = job.settings.gpus;
-  job.done(std::stoul(text.substr(0, space)), result);
+  AddOrigin(job, result.result.measurement.emplace());
+  job.done(index, result);
+  return index;
 }
 
 /// The process that a launcher started is one of the ranks; rank 0's writes the results.
@@ -197,17 +206,18 @@ bool ExecuteCases(const Graph& graph,
     return !settings.measure.trace && next < cases.size() &&
            cases[next].schedule.options().allocator == cases[next - 1].schedule.options().allocator;
   };
-  try {
-    for (; job.first < cases.size(); job.first = job.end) {
-      for (job.end = job.first + 1; goes_on(job.end); ++job.end) {
-      }
-      exec::RunRankProcesses(settings.gpus, main);
+  bool completed = true;
+  for (; job.first < cases.size(); job.first = job.end) {
+    for (job.end = job.first + 1; goes_on(job.end); ++job.end) {
     }
-  } catch (const exec::RankOutOfMemory& error) {
-    ReportOutOfMemory(job, error);
-    return false;
+    try {
+      exec::RunRankProcesses(settings.gpus, main);
+    } catch (const exec::RankOutOfMemory& error) {
+      job.end = ReportOutOfMemory(job, error) + 1;
+      completed = false;
+    }
   }
-  return true;
+  return completed;
 }
 
 }  // namespace dcsim

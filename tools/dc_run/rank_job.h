@@ -37,8 +37,9 @@ struct ExecutionResult {
 
 /// Executes cases one after the other and hands each result, as soon as it is there, to `done` (on
 /// rank 0's process). Ranks are this program's own processes (the same for all cases, or new ones
-/// for each where kernels are recorded) or threads, or those of a launcher that started it. Returns
-/// false when a case ran out of memory; later cases are then not executed.
+/// for each where kernels are recorded, and for those behind one that ran out of memory) or
+/// threads, or those of a launcher that started it, where an out-of-memory ends all. Returns false
+/// when a case ran out of memory.
 ///
 /// Throws SystemError for missing GPUs and failing ranks.
 bool ExecuteCases(const Graph& graph,

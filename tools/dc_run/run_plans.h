@@ -31,8 +31,7 @@ void DeclarePlansToRun(CLI::App& app, PlansToRun& what);
 std::string PlanName(const std::string& file);
 
 /// Executes them and hands each case with its result to `done`, on rank 0's process, once the
-/// result's files are written to `out`. Returns false when a case ran out of memory; the ones after
-/// it are then not executed.
+/// result's files are written to `out`. Returns false when a case ran out of memory.
 ///
 /// Throws Error for bad numbers, devices, plans, and a folder `out` that is not there; SystemError
 /// as ExecuteCases.

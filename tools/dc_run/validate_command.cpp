@@ -126,7 +126,7 @@ std::string SuiteTable(const ValidateOptions& options, const Suite& suite, const
   return PrintComparisonTable(comparisons);
 }
 
-/// A case that runs out of memory ends its own plans, not those of the cases after it.
+/// Plans that run out of memory are results like the others.
 ExitCode ValidateSuite(const ValidateOptions& options) {
   const Suite suite = LoadSuite(options.suite);
   const Cluster cluster = LoadCluster(suite.cluster);
