@@ -69,6 +69,8 @@ struct GpuSpec {
   BytesPerSecond memory_bandwidth;  // data sheet
   BytesPerSecond host_bandwidth;    // of copies from and to pinned host memory, each way alone; 0:
                                     // not said
+  BytesPerSecond give_back_rate;    // of segments to the driver (cudaFree), besides
+                                    // HostCosts::segment; 0: not said
   int multiprocessors = 0;
   std::vector<MatmulPeak> matmul;   // data sheet, dense
   double matmul_efficiency = 0;     // share of the peak that large products reach

@@ -32,6 +32,12 @@ void ReadRate(ObjectReader& object, std::string_view key, BytesPerSecond& target
   CheckPositive(object, key, static_cast<double>(target.count()));
 }
 
+void ReadOptionalRate(ObjectReader& object, std::string_view key, BytesPerSecond& target) {
+  if (object.Optional(key, ReadBytesPerSecond, target)) {
+    CheckPositive(object, key, static_cast<double>(target.count()));
+  }
+}
+
 void ReadShare(ObjectReader& object, std::string_view key, double& target) {
   if (object.Required(key, ReadNumber, target) && !(target > 0 && target <= 1)) {
     object.faults().Add(object.At(key), "expected a share above 0 and up to 1");
@@ -230,9 +236,8 @@ GpuSpec ReadGpu(const Json& value, const Path& path, Faults& faults) {
   CheckPositive(object, "memory", static_cast<double>(gpu.memory.count()));
   object.Required("outside_allocator", ReadBytes, gpu.outside_allocator);
   ReadRate(object, "memory_bandwidth", gpu.memory_bandwidth);
-  if (object.Optional("host_bandwidth", ReadBytesPerSecond, gpu.host_bandwidth)) {
-    CheckPositive(object, "host_bandwidth", static_cast<double>(gpu.host_bandwidth.count()));
-  }
+  ReadOptionalRate(object, "host_bandwidth", gpu.host_bandwidth);
+  ReadOptionalRate(object, "give_back_rate", gpu.give_back_rate);
   ReadCount(object, "multiprocessors", gpu.multiprocessors);
   ReadMatmulPeaks(object, gpu);
   ReadShare(object, "matmul_efficiency", gpu.matmul_efficiency);

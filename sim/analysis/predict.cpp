@@ -13,19 +13,11 @@
 #include "sim/analysis/step_clock.h"
 #include "sim/analysis/step_metrics.h"
 #include "sim/analysis/timeline_recorder.h"
+#include "sim/analysis/typical_step.h"
 #include "sim/analysis/uncertainty.h"
 
 namespace dcsim {
 namespace {
-
-Duration Median(std::vector<Duration> times) {
-  if (times.empty()) {
-    return {};
-  }
-  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-  std::nth_element(times.begin(), middle, times.end());
-  return *middle;
-}
 
 StopReport DescribeStop(const Simulation& simulation,
                         const Schedule& schedule,
@@ -108,6 +100,7 @@ SimulationOptions OptionsFor(const ScheduleOptions& chosen, const Cluster& clust
   options.allocator.device_memory = cluster.gpu.memory;
   options.synchronize = cluster.host.synchronize;
   options.segment = cluster.host.segment;
+  options.give_back_rate = cluster.gpu.give_back_rate;
   options.launch_queue = cluster.host.launch_queue;
   options.collective_gap = cluster.gpu.gaps.collective;
   options.start_gap = cluster.gpu.gaps.start.value_or(Duration());
@@ -129,7 +122,11 @@ Prediction Predict(const Schedule& schedule,
                    const PredictionInputs& inputs,
                    bool keep_timeline) {
   const auto [costs, clock_mhz] = CostsAtClock(schedule, inputs);
-  const SimulationOptions options = OptionsFor(schedule, inputs.cluster);
+  SimulationOptions options = OptionsFor(schedule, inputs.cluster);
+  const Bytes most = MostReserved(schedule, costs, options);
+  if (most > options.allocator.capacity) {
+    options = AtTypicalStep(schedule, costs, options);
+  }
   StepMetrics metrics(schedule, costs, options.warmup_steps, options.start_gap);
   PeakClasses classes(schedule, options.warmup_steps);
   TimelineRecorder recorder(options.warmup_steps);
@@ -145,11 +142,10 @@ Prediction Predict(const Schedule& schedule,
   if (simulation.stop) {
     result.stop = DescribeStop(simulation, schedule, inputs.graph);
   }
-  result.step_time = Median(simulation.measured_step_times(options.warmup_steps));
   result.peak_reserved_most = simulation.memory.reserved.peak;
   if (simulation.outcome == Outcome::kCompleted) {
-    result.peak_reserved_most =
-        std::max(result.peak_reserved_most, MostReserved(schedule, costs, options));
+    result.step_time = simulation.measured_step_times(options.warmup_steps).front();
+    result.peak_reserved_most = std::max(result.peak_reserved_most, most);
     result.bound = StepTimeBound(result.step_time, schedule, costs, inputs.cluster);
   }
   result.sm_clock_mhz = clock_mhz;

@@ -40,7 +40,8 @@ struct Prediction {
   std::optional<Timeline> timeline;  // of the measured step, when asked for and completed
 };
 
-/// Simulates a schedule and reports it in the keys of a result.
+/// Simulates a schedule and reports it in the keys of a result. Where the allocator may have to
+/// give cache back, so that steps differ, the measured step is the typical one (AtTypicalStep).
 ///
 ///   keep_timeline   whether the measured step is kept task by task
 ///

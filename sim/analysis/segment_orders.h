@@ -18,8 +18,6 @@ inline constexpr std::uint32_t kSegmentOrders = 7;
 ///
 ///   costs     by work
 ///   options   of the simulation whose peak is in question
-///
-/// The schedule must complete.
 Bytes MostReserved(const Schedule& schedule,
                    std::span<const WorkCost> costs,
                    SimulationOptions options);

@@ -21,8 +21,9 @@ struct SimulationOptions {
   std::uint32_t warmup_steps = 2;    // before peaks are reset; the allocator's cache settles
   std::uint32_t measured_steps = 1;  // after them
   AllocatorConfig allocator;
-  Duration synchronize;     // host time to return from waiting for a stream
-  Duration segment;         // host time of one cudaMalloc or cudaFree
+  Duration synchronize;           // host time to return from waiting for a stream
+  Duration segment;               // host time of one cudaMalloc or cudaFree
+  BytesPerSecond give_back_rate;  // of what is given back to the driver, besides; 0: takes no time
   int launch_queue = 0;     // kernels of the compute stream that have not ended, beyond which the
                             // host waits; 0: no limit. The other streams never hold as many: their
                             // tasks wait for compute, or compute for them

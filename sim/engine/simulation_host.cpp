@@ -97,8 +97,13 @@ Duration SimulationRun::BusyTime() {
     busy += options_.synchronize;
   }
   const std::size_t calls = memory_.driver_calls();
-  busy += options_.segment * static_cast<std::int64_t>(calls - host_.driver_calls);
-  host_.driver_calls = calls;
+  if (calls != host_.driver_calls) [[unlikely]] {
+    busy += options_.segment * static_cast<std::int64_t>(calls - host_.driver_calls);
+    if (options_.give_back_rate > BytesPerSecond()) {
+      busy += TransferTime(memory_.given_back_since(host_.driver_calls), options_.give_back_rate);
+    }
+    host_.driver_calls = calls;
+  }
   return busy;
 }
 

@@ -116,6 +116,16 @@ StepMemory::Status StepMemory::Resume(const StreamProgress& progress) {
   return Continue(progress);
 }
 
+Bytes StepMemory::given_back_since(std::size_t first) const {
+  Bytes bytes;
+  for (const SegmentEvent& event : allocator_.segment_events().subspan(first)) {
+    const bool given_back =
+        event.kind == SegmentEventKind::kFree || event.kind == SegmentEventKind::kUnmap;
+    bytes += given_back ? event.bytes : Bytes();
+  }
+  return bytes;
+}
+
 void StepMemory::ResetPeaks() {
   allocator_.ResetPeaks();
   peak_live_ = live_;

@@ -40,6 +40,8 @@ class StepMemory {
   const AllocatorStats& stats() const { return allocator_.stats(); }
   /// cudaMalloc, cudaFree and mapping calls so far.
   std::size_t driver_calls() const { return allocator_.segment_events().size(); }
+  /// Bytes given back to the driver by calls `first` and later.
+  Bytes given_back_since(std::size_t first) const;
 
  private:
   Status Continue(const StreamProgress& progress);

@@ -9,6 +9,7 @@ Cluster HandCluster() {
   cluster.gpu.name = "Hand GPU";
   cluster.gpu.memory = Bytes::GiB(64);
   cluster.gpu.outside_allocator = Bytes::GiB(1);
+  cluster.gpu.give_back_rate = BytesPerSecond(500'000'000'000);
   cluster.gpu.memory_bandwidth = BytesPerSecond(1'000'000'000'000);
   cluster.gpu.multiprocessors = 100;
   cluster.gpu.matmul = {{DType::kBFloat16, 100e12}, {DType::kFloat32, 100e12}};

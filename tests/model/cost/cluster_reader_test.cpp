@@ -429,6 +429,8 @@ INSTANTIATE_TEST_SUITE_P(
               "c: /gpu/memory: expected more than 0"},
         Break{"NoBandwidth", [](Json& d) { d["gpu"]["memory_bandwidth"] = "0 GB/s"; },
               "c: /gpu/memory_bandwidth: expected more than 0"},
+        Break{"NothingIsGivenBack", [](Json& d) { d["gpu"]["give_back_rate"] = "0 GB/s"; },
+              "c: /gpu/give_back_rate: expected more than 0"},
         Break{"NoMultiprocessors", [](Json& d) { d["gpu"]["multiprocessors"] = 0; },
               "c: /gpu/multiprocessors: expected a count from 1 to 1000000"},
         Break{"NoEfficiency", [](Json& d) { d["gpu"]["matmul_efficiency"] = 0; },

@@ -266,6 +266,7 @@ TEST(PredictTest, OptionsComeFromClusterAndPlan) {
   EXPECT_TRUE(options.allocator.expandable_segments);
   EXPECT_EQ(options.synchronize, Duration::FromUs(10));
   EXPECT_EQ(options.segment, Duration::FromUs(100));
+  EXPECT_EQ(options.give_back_rate, BytesPerSecond(500'000'000'000));
   EXPECT_EQ(options.warmup_steps, 2U);
   EXPECT_EQ(options.measured_steps, 1U);
 }

@@ -137,6 +137,15 @@ TEST(SimulateMemoryTest, DriverCallsTakeTimeOfTheHost) {
   EXPECT_EQ(run.host_at(step.gather), (Interval{100, 1100 + 2 * 100 + 10 + 5}));
 }
 
+// Beside the 5 ns of its call, the cudaFree of the retry takes a microsecond for its 10 MiB.
+TEST(SimulateMemoryTest, WhatIsGivenBackTakesTimeByItsBytes) {
+  ReleaseStep step(ReleaseMode::kRecordStream);
+  step.AddGather();
+  SimulationOptions options = TightOptions();
+  options.give_back_rate = BytesPerSecond(kPiece.count() * 1'000'000);
+  EXPECT_EQ(step.kit.Run(options).host_at(step.gather), (Interval{0, 1015 + 1000}));
+}
+
 // The second step finds its block in the cache; residents are allocated before time begins.
 TEST(SimulateMemoryTest, CachedBlocksAndResidentsTakeNoDriverCalls) {
   StepKit kit;
