@@ -67,6 +67,7 @@ void GpuSharing::Start(
   state.running = true;
   if (task.use == DeviceUse::kCollective) {
     state.phase = Phase::kArriving;
+    state.queued = at_once;
     state.aligned = collective_ended_ == now;
     state.event = now + (at_once ? options_.queued_gap : GapBefore(now));
     return;
@@ -140,12 +141,15 @@ void GpuSharing::FindRoom(std::size_t stream, std::int64_t now) {
                       (state.phase == Phase::kHeld || compute.running);
   state.meets = beside && !(state.aligned && compute.leaves_room);
   if (state.meets) {
-    const Duration hold = Duration::FromNs(now - state.reached);
+    // All ranks reach one that is queued together. One that an event lets start each of them
+    // reaches in its own time: when this rank has found room, the others are anywhere in their
+    // kernels.
+    const Duration hold = Duration::FromNs(state.queued ? now - state.reached : 0);
     const Duration apart = options_.contention.RanksApart(Duration::FromNs(now - together_));
     const Duration last = options_.spread.LastStart(position_, hold, apart, options_.ranks);
     if (last > hold) {
       state.phase = Phase::kMeeting;
-      state.event = state.reached + last.ns();
+      state.event = now + (last - hold).ns();
       return;
     }
   }

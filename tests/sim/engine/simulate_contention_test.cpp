@@ -264,30 +264,50 @@ TEST(SimulateContentionTest, CollectiveTakesThePlaceOfTheOneBefore) {
   EXPECT_EQ(run.at(second), (Interval{50, 103}));
 }
 
-// The gather reaches the GPU at 150, beside the second product, and is held to 200. Two ranks that
-// are anywhere in products of 100 without a break expect the other one's end 50 later; from a hold
-// of 50, the last of both after 100 - 100 (1 - 0.5^2) / 2 = 62.5. It stands on its multiprocessors
-// from 200 to 213, where the third product runs at 0.5, and then takes 30 and 4 to start.
-TEST(SimulateContentionTest, CollectiveWaitsForTheLastRank) {
+/// Products of 100 without a break, and a gather that begins at 140, reaches the GPU at 150, beside
+/// the second product, and is held to 200; it takes 30, and 4 to start.
+struct HeldGather {
+  explicit HeldGather(StreamRole before) {
+    for (int i = 0; i < 4; ++i) {
+      products.push_back(kit.Kernel(kCompute, {100}));
+      kit.SetUse(products.back(), kMatmul);
+    }
+    const TaskId kernel = kit.Kernel(before, {140});
+    gather = kit.Collective(kGather, {30}, 0, {kernel});
+    kit.SetUse(gather, kCollective);
+    options.collective_gap = Duration::FromNs(10);
+    options.queued_gap = Duration::FromNs(10);
+    options.contention.rank_drift = Duration::FromNs(1000);
+    options.contention.rank_skew = Duration::FromNs(1000);
+    options.contention.collective_start = Duration::FromNs(4);
+    Rate(options, kMatmul, kCollective) = 500;
+  }
+
   StepKit kit;
   std::vector<TaskId> products;
-  for (int i = 0; i < 4; ++i) {
-    products.push_back(kit.Kernel(kCompute, {100}));
-    kit.SetUse(products.back(), kMatmul);
-  }
-  const TaskId before = kit.Kernel(kCopy, {140});
-  const TaskId gather = kit.Collective(kGather, {30}, 0, {before});
-  kit.SetUse(gather, kCollective);
+  TaskId gather;
   SimulationOptions options = Contending();
-  options.collective_gap = Duration::FromNs(10);
-  options.contention.rank_drift = Duration::FromNs(1000);
-  options.contention.rank_skew = Duration::FromNs(1000);
-  options.contention.collective_start = Duration::FromNs(4);
-  Rate(options, kMatmul, kCollective) = 500;
-  const RunRecord run = kit.Run(options);
-  EXPECT_EQ(run.at(gather), (Interval{140, 247}));
+};
+
+// An event lets it start on each rank in its own time: when this one has found room the other is
+// anywhere in its products, and 50 from room in the mean. From 200 to 250 the gather stands on its
+// multiprocessors, where the third product runs at 0.5.
+TEST(SimulateContentionTest, CollectiveWaitsForTheLastRank) {
+  HeldGather step(kCopy);
+  const RunRecord run = step.kit.Run(step.options);
+  EXPECT_EQ(run.at(step.gather), (Interval{140, 284}));
+  // 84 beside the gather do 42 of its 100.
+  EXPECT_EQ(run.at(step.products[2]), (Interval{200, 342}));
+}
+
+// Behind another task of its stream both ranks reach it together; from a hold of 50, the last of
+// both is expected after 100 - 100 (1 - 0.5^2) / 2 = 62.5, at 213.
+TEST(SimulateContentionTest, AQueuedCollectiveIsReachedByAllRanksTogether) {
+  HeldGather step(kGather);
+  const RunRecord run = step.kit.Run(step.options);
+  EXPECT_EQ(run.at(step.gather), (Interval{140, 247}));
   // 47 beside the gather do 23.5 of its 100.
-  EXPECT_EQ(run.at(products[2]), (Interval{200, 324}));
+  EXPECT_EQ(run.at(step.products[2]), (Interval{200, 324}));
 }
 
 // Compute that has just waited for a gather goes on at the same time on all ranks: nothing to wait
