@@ -5,10 +5,9 @@
 #include "tests/model/cost/cluster_document.h"
 
 namespace dcsim {
+namespace {
 
-GpuSpec GpuWithKernels() {
-  GpuSpec gpu = TestCluster().gpu;
-  KernelRates kernels;
+void SetMemoryRates(KernelRates& kernels) {
   kernels.plain = 0.5;
   kernels.gelu = 0.2;
   kernels.elements_per_second = {.alike = 1e11,
@@ -37,6 +36,9 @@ GpuSpec GpuWithKernels() {
   kernels.unaligned_lookups = 1e10;
   kernels.embedding_backward = {
       .index = Duration::FromNs(10), .sort = Duration::FromUs(50), .elements_per_second = 1e10};
+}
+
+void SetComputeRates(KernelRates& kernels) {
   kernels.product = {.start = Duration::FromUs(3),
                      .tile = 0,
                      .unaligned = 0.1,
@@ -67,6 +69,9 @@ GpuSpec GpuWithKernels() {
                                       .block_head = Duration(),
                                       .start = Duration::FromUs(1)};
   kernels.cudnn_attention_ends = {.conversion = 0.4, .head_sums = 0.2};
+}
+
+void SetOtherRates(KernelRates& kernels) {
   kernels.indexing = {.sort = Duration::FromUs(70),
                       .put = Duration::FromUs(80),
                       .elements_per_second = 5e10,
@@ -80,6 +85,16 @@ GpuSpec GpuWithKernels() {
                          .depthwise_backward = 5e11,
                          .layout = 2e11,
                          .weight_layout = 1e11};
+}
+
+}  // namespace
+
+GpuSpec GpuWithKernels() {
+  GpuSpec gpu = TestCluster().gpu;
+  KernelRates kernels;
+  SetMemoryRates(kernels);
+  SetComputeRates(kernels);
+  SetOtherRates(kernels);
   gpu.kernels = kernels;
   gpu.matmul.push_back({DType::kFloat32, 1e14});
   return gpu;

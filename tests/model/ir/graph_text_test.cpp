@@ -45,7 +45,7 @@ TEST(GraphTextTest, ValuesAreContiguousInAStorageJustLargeEnough) {
   const Graph graph = ParseGraphText(kTwoLayers);
   const Value& w1 = graph.value(graph.params[0].value);
   EXPECT_EQ(w1.strides, (std::vector<std::int64_t>{64, 1}));
-  EXPECT_EQ(graph.storage(w1.storage).bytes, Bytes(64 * 64 * 2));
+  EXPECT_EQ(graph.storage(w1.storage).bytes, Bytes(8192));
 }
 
 TEST(GraphTextTest, ViewsLieInTheStorageOfTheirBase) {

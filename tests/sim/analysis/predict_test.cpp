@@ -203,12 +203,12 @@ TEST(PredictTest, CollectivesAreThoseOfTheSchedule) {
   EXPECT_EQ(collectives[1].payload, Bytes(2'000'000));
 }
 
-// x: 8 bytes, l: 4 bytes, and l of the step before: blocks of 512.
+// x: 8 bytes, l: 4 bytes, and l of the step before: three blocks of 512, two of them behind it.
 TEST(PredictTest, MemoryIsThatOfTheMeasuredStep) {
   const Result result = Case(OneKernel(2), Stage(3), 1).Run().result;
   EXPECT_EQ(result.peak_live, Bytes(8 + 4 + 4));
-  EXPECT_EQ(result.peak_allocated, Bytes(3 * 512));
-  EXPECT_EQ(result.allocated_after_step, Bytes(2 * 512));
+  EXPECT_EQ(result.peak_allocated, Bytes(1536));
+  EXPECT_EQ(result.allocated_after_step, Bytes(1024));
   EXPECT_EQ(result.peak_reserved, Bytes::MiB(2));
 }
 
