@@ -120,6 +120,9 @@ BlockHandle MapRoom(AllocatorState& state, std::size_t pool, Bytes bytes) {
   }
   while (block != kNoBlock && state.blocks[block].bytes < bytes) {
     const BlockHandle next = state.blocks[block].next;
+    if (next == kNoBlock) {
+      return kNoBlock;  // more than a segment's addresses, which are more than the device's memory
+    }
     const Bytes missing = bytes - state.blocks[block].bytes;
     block = MapFront(state, next, std::min(missing, state.blocks[next].bytes));
   }

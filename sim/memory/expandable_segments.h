@@ -16,8 +16,9 @@ namespace dcsim {
 /// there. A pool without such a range gets a new segment of 9/8 of the device's memory in address
 /// space.
 ///
-/// Returns a cached block of at least `bytes`, kNoBlock if the driver has too little memory. Pages
-/// that were mapped before the driver refused stay mapped.
+/// Returns a cached block of at least `bytes`, kNoBlock if the driver has too little memory or a
+/// segment too few addresses (the capacity may be set above the device's memory). Pages that were
+/// mapped before stay mapped.
 BlockHandle MapRoom(AllocatorState& state, std::size_t pool, Bytes bytes);
 
 /// Gives the whole pages inside a cached block back to the driver. What lies before and behind

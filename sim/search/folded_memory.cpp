@@ -251,10 +251,11 @@ std::optional<MemoryPeaks> FindFoldedPeaks(const FoldedMemory& memory, const Can
   std::vector<BlockHandle> blocks(memory.gathered.size(), kNoBlock);
   const auto allocate = [&](ParamId id) {
     blocks[id.index()] = allocator.Allocate(memory.gathered[id.index()], kGatherPool, {}).block;
+    return blocks[id.index()] != kNoBlock;
   };
   for (std::size_t i = 0; i < blocks.size(); ++i) {
-    if (candidate.persistent[i] != 0) {
-      allocate(ParamId(i));
+    if (candidate.persistent[i] != 0 && !allocate(ParamId(i))) {
+      return std::nullopt;
     }
   }
   const std::vector<GatherEvent> events = EventList(memory, candidate).Collect();
@@ -269,8 +270,8 @@ std::optional<MemoryPeaks> FindFoldedPeaks(const FoldedMemory& memory, const Can
     for (const GatherEvent& event : events) {
       if (event.frees) {
         allocator.Free(blocks[event.param.index()], {});
-      } else {
-        allocate(event.param);
+      } else if (!allocate(event.param)) {
+        return std::nullopt;
       }
       sum.Change(event.stretch, allocator.stats().allocated.current.count());
     }

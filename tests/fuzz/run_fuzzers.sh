@@ -22,6 +22,11 @@ cmake --build build/fuzz --target fuzzers || fail "the build of preset fuzz fail
 # Inputs longer than this find nothing that shorter ones do not, and are slow. The replay is of whole files.
 longest() { case "$1" in graph) echo 2048 ;; cluster | schedule) echo 1024 ;; *) echo 512 ;; esac; }
 
+# What a sanitizer wrote first (what went wrong and where), and the input that did it.
+show_crash() {
+  { sed -n '/ERROR: \|runtime error: /,$p' "$1" | head -n 30; tail -n 5 "$1"; } >&2
+}
+
 for target in "${targets[@]}"; do
   corpus="build/fuzz/corpus/$target"
   mkdir -p "$corpus"
@@ -30,11 +35,11 @@ for target in "${targets[@]}"; do
   log="build/fuzz/$target.log"
   say "$target: replaying $(find "tests/fuzz/corpus/$target" -type f | wc -l) inputs"
   "$program" "${limits[@]}" -runs=0 "tests/fuzz/corpus/$target" >"$log" 2>&1 ||
-    { tail -n 40 "$log" >&2; fail "$target fails on its committed corpus"; }
+    { show_crash "$log"; fail "$target fails on its committed corpus"; }
   if [ "$seconds" -gt 0 ]; then
     "$program" "${limits[@]}" -max_total_time="$seconds" -max_len="$(longest "$target")" \
       -dict="tests/fuzz/$target.dict" -print_final_stats=1 "$corpus" "tests/fuzz/corpus/$target" \
-      >"$log" 2>&1 || { tail -n 40 "$log" >&2; fail "$target found a crash"; }
+      >"$log" 2>&1 || { show_crash "$log"; fail "$target found a crash"; }
     echo "$target: $(sed -n 's/^stat::number_of_executed_units: //p' "$log") executions"
   fi
 done

@@ -132,6 +132,16 @@ TEST(ExpandableSegmentsTest, DriverCountsPages) {
   EXPECT_EQ(harness.NewEvents(), "map 40 MiB");
 }
 
+// A segment has 9/8 of the device's memory in addresses, in whole pages: 80 MiB here, whatever the
+// capacity.
+TEST(ExpandableSegmentsTest, NoSegmentHoldsMoreThanItsAddresses) {
+  AllocatorConfig config = Expandable();
+  config.device_memory = Bytes::MiB(64);
+  AllocatorHarness harness(config);
+  EXPECT_EQ(harness.AllocateOrRetry(Bytes::MiB(100)), kNoBlock);
+  EXPECT_NE(harness.AllocateOrRetry(Bytes::MiB(70)), kNoBlock);
+}
+
 TEST(ExpandableSegmentsTest, EmptyCacheRemovesUnusedSegments) {
   AllocatorHarness harness(Expandable());
   harness.Free(harness.Allocate(Bytes::MiB(55)));
