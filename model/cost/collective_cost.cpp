@@ -328,6 +328,17 @@ Estimate CollectiveTime(const Cluster& cluster,
   return time;
 }
 
+namespace {
+
+std::vector<Bytes> PayloadsOf(std::span<const CollectivePart> parts) {
+  std::vector<Bytes> payloads(parts.size());
+  std::transform(parts.begin(), parts.end(), payloads.begin(),
+                 [](const CollectivePart& part) { return part.payload; });
+  return payloads;
+}
+
+}  // namespace
+
 Estimate GroupTime(const Cluster& cluster,
                    CollectiveKind kind,
                    Engine engine,
@@ -339,12 +350,19 @@ Estimate GroupTime(const Cluster& cluster,
     whole += part.payload;
   }
   if (parts.size() > kCallsInArguments && cluster.collective_channels > 0) {
-    std::vector<Bytes> payloads(parts.size());
-    std::transform(parts.begin(), parts.end(), payloads.begin(),
-                   [](const CollectivePart& part) { return part.payload; });
-    shape.first_channel = FirstChannel(kind, payloads, cluster.collective_channels);
+    shape.first_channel = FirstChannel(kind, PayloadsOf(parts), cluster.collective_channels);
   }
   return CollectiveTime(cluster, kind, engine, whole, ranks, shape);
+}
+
+std::int32_t GroupDemand(const Cluster& cluster,
+                         CollectiveKind kind,
+                         std::span<const CollectivePart> parts) {
+  const int channels = cluster.collective_channels;
+  if (channels == 0) {
+    return Contention::kAlone;
+  }
+  return Contention::kAlone * ChannelsTaken(kind, PayloadsOf(parts), channels) / channels;
 }
 
 }  // namespace dcsim

@@ -81,6 +81,12 @@ Estimate GroupTime(const Cluster& cluster,
                    std::span<const CollectivePart> parts,
                    int ranks);
 
+/// Of the thread blocks that NCCL launches at most, what a group of calls takes, per mille
+/// (ChannelsTaken); Contention::kAlone where the cluster does not say how many there are.
+std::int32_t GroupDemand(const Cluster& cluster,
+                         CollectiveKind kind,
+                         std::span<const CollectivePart> parts);
+
 /// The latency-bandwidth fallback, rounded up to whole ns:
 ///
 ///   latency + steps * hop_latency + wire / bus_bandwidth,

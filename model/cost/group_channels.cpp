@@ -11,18 +11,27 @@ std::int64_t CellsOf(std::int64_t traffic) {
   return RoundUp(traffic, kCell) / kCell;
 }
 
+std::int64_t TrafficOfByte(CollectiveKind kind) {
+  return kind == CollectiveKind::kAllReduce ? 2 : 1;
+}
+
+std::int64_t TrafficOf(CollectiveKind kind, std::span<const Bytes> payloads) {
+  std::int64_t traffic = 0;
+  for (const Bytes payload : payloads) {
+    traffic += std::max(kCell, payload.count() * TrafficOfByte(kind));
+  }
+  return traffic;
+}
+
 }  // namespace
 
 std::vector<Bytes> FirstChannel(CollectiveKind kind,
                                 std::span<const Bytes> payloads,
                                 int channels) {
-  const std::int64_t traffic_of_byte = kind == CollectiveKind::kAllReduce ? 2 : 1;
+  const std::int64_t traffic_of_byte = TrafficOfByte(kind);
   std::vector<Bytes> ascending(payloads.begin(), payloads.end());
   std::sort(ascending.begin(), ascending.end());
-  std::int64_t whole = 0;
-  for (const Bytes payload : ascending) {
-    whole += std::max(kCell, payload.count() * traffic_of_byte);
-  }
+  const std::int64_t whole = TrafficOf(kind, ascending);
   const std::int64_t room = std::max(kCell, whole / channels);
   std::vector<Bytes> first;
   std::int64_t taken = 0;
@@ -37,6 +46,10 @@ std::vector<Bytes> FirstChannel(CollectiveKind kind,
     }
   }
   return first;
+}
+
+int ChannelsTaken(CollectiveKind kind, std::span<const Bytes> payloads, int channels) {
+  return static_cast<int>(std::min<std::int64_t>(channels, CellsOf(TrafficOf(kind, payloads))));
 }
 
 }  // namespace dcsim

@@ -21,4 +21,8 @@ namespace dcsim {
 ///   channels  >= 1
 std::vector<Bytes> FirstChannel(CollectiveKind kind, std::span<const Bytes> payloads, int channels);
 
+/// On how many of its channels NCCL puts these calls, by the same rule: a gather of a norm's
+/// weights takes one thread block. At most `channels`, which is >= 1.
+int ChannelsTaken(CollectiveKind kind, std::span<const Bytes> payloads, int channels);
+
 }  // namespace dcsim

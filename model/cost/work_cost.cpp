@@ -170,6 +170,7 @@ WorkCost CollectiveCost(const CostInputs& inputs, const Collective& collective) 
           .host = host.collective + host.grouped * (launches - 1),
           .source = estimate.source,
           .use = CollectiveUse(collective.engine, collective.ranks),
+          .demand = GroupDemand(inputs.cluster, collective.kind, parts),
           .launches = 1};
 }
 

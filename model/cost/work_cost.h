@@ -20,8 +20,9 @@ struct WorkCost {
   std::int32_t beside_collective = 0;  // speed beside a collective, per mille; 0: the class's
   std::int32_t beside_host_copy = 0;   // of a copy from or to the host: speed beside one on another
                                        // stream, per mille; 0: no such copy
-  std::int32_t demand = Contention::kAlone;  // per mille of the memory bandwidth that it takes, for
-                                             // what it does to others as side_streaming
+  std::int32_t demand = Contention::kAlone;  // per mille of what it may take from others: of the
+                                             // memory bandwidth as side_streaming, of its thread
+                                             // blocks as collective
   std::int32_t launches = 0;                 // kernels and copies that it puts on its stream
   Duration gaps{};  // of the device time: between its kernels, nothing runs
   Duration

@@ -68,7 +68,6 @@ void GpuSharing::Start(
   if (task.use == DeviceUse::kCollective) {
     state.phase = Phase::kArriving;
     state.queued = at_once;
-    state.aligned = collective_ended_ == now;
     state.event = now + (at_once ? options_.queued_gap : GapBefore(now));
     return;
   }
@@ -131,15 +130,13 @@ std::int64_t GpuSharing::RoomAhead(const Stream& state, std::int64_t now) const 
   return options_.contention.measured && takes_room && first ? compute.task.room : 0;
 }
 
-/// Multiprocessors are free for the running task; a collective then waits for the last rank, unless
-/// it takes the place of one that all ranks have just ended.
+/// Multiprocessors are free for the running task; a collective then waits for the last rank.
 void GpuSharing::FindRoom(std::size_t stream, std::int64_t now) {
   Stream& state = streams_[stream];
   const Stream& compute = streams_[kCompute];
   disturbed_ = true;
-  const bool beside = options_.contention.measured && state.task.use == DeviceUse::kCollective &&
-                      (state.phase == Phase::kHeld || compute.running);
-  state.meets = beside && !(state.aligned && compute.leaves_room);
+  state.meets = options_.contention.measured && state.task.use == DeviceUse::kCollective &&
+                (state.phase == Phase::kHeld || compute.running);
   if (state.meets) {
     // All ranks reach one that is queued together. One that an event lets start each of them
     // reaches in its own time: when this rank has found room, the others are anywhere in their
@@ -189,16 +186,17 @@ void GpuSharing::End(std::size_t stream, std::int64_t now) {
 }
 
 /// Speed of one task beside another. A side stream's copy takes of others' speed what it needs of
-/// the memory's bandwidth: one of a few bytes, which is mostly launched, next to nothing.
+/// the memory's bandwidth: one of a few bytes, which is mostly launched, next to nothing. A
+/// collective takes what its thread blocks are of the most that NCCL launches.
 std::int32_t GpuSharing::RateBeside(const GpuTask& own, const GpuTask& other) const {
   if (own.beside_host_copy != 0 && other.beside_host_copy != 0) {
     return own.beside_host_copy;
   }
-  if (other.use == DeviceUse::kCollective && own.beside_collective != 0) {
-    return own.beside_collective;
-  }
-  const std::int32_t rate = options_.contention.Rate(own.use, other.use);
-  if (other.use != DeviceUse::kSideStreaming) {
+  const bool collective = other.use == DeviceUse::kCollective;
+  const std::int32_t rate = collective && own.beside_collective != 0
+                                ? own.beside_collective
+                                : options_.contention.Rate(own.use, other.use);
+  if (!collective && other.use != DeviceUse::kSideStreaming) {
     return rate;
   }
   return Contention::kAlone - (Contention::kAlone - rate) * other.demand / Contention::kAlone;

@@ -94,7 +94,6 @@ class GpuSharing {
     bool running = false;
     Phase phase = Phase::kWorking;
     bool queued = false;       // collective: it starts as the one before it on its stream ends
-    bool aligned = false;      // collective: it starts as another one ends, on all ranks
     bool meets = false;        // collective: it waits for the last rank
     bool leaves_room = false;  // compute: it started beside a collective
     GpuTask task;

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <map>
 
-#include "model/cost/collective_cost.h"
 #include "model/graph/sharding.h"
+#include "sim/search/gather_task.h"
 
 namespace dcsim {
 namespace {
@@ -129,9 +129,8 @@ class Layout {
     shift_ += program_.gather_call + program_.grouped_call * further;
     PlannedTask task;
     task.issue = anchor.host + shift_;
-    task.gpu.device = TimeOf(params);
+    task.gpu = TaskOf(params);
     task.key = anchor.key | within_++;
-    task.gpu.use = CollectiveUse(program_.gather_engine, problem_.ranks);
     // The first gathers of a step stand before all of its compute, and wait for none of it.
     const bool first = anchor.compute == program_.first_step[At(Counter::kCompute)];
     if (!first || !plan_.waits.empty()) {
@@ -150,22 +149,20 @@ class Layout {
   }
 
   /// An NCCL group runs as one kernel; copies follow each other.
-  std::int64_t TimeOf(std::span<const ParamId> params) const {
+  GpuTask TaskOf(std::span<const ParamId> params) const {
     if (params.size() == 1 || program_.gather_engine == Engine::kCopyEngine) {
-      std::int64_t sum = 0;
-      for (const ParamId id : params) {
-        sum += program_.gather_time[id.index()];
+      GpuTask task = program_.gather_alone[params.front().index()];
+      for (const ParamId id : params.subspan(1)) {
+        task.device += program_.gather_alone[id.index()].device;
       }
-      return sum;
+      return task;
     }
     const Graph& graph = problem_.inputs.graph;
     std::vector<CollectivePart> parts;
     for (const ParamId id : params) {
       parts.push_back({GatheredBytes(graph, id, problem_.ranks), Bytes(0)});
     }
-    return GroupTime(problem_.inputs.cluster, CollectiveKind::kAllGather, Engine::kNccl, parts,
-                     problem_.ranks)
-        .time.ns();
+    return GatherTask(problem_.inputs.cluster, Engine::kNccl, parts, problem_.ranks);
   }
 
   /// Compute waits for a gather once; one that stays is waited for where it was gathered.

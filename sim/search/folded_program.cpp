@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "model/cost/collective_cost.h"
 #include "model/graph/sharding.h"
 #include "model/graph/step_facts.h"
+#include "sim/search/gather_task.h"
 
 namespace dcsim {
 namespace {
@@ -328,9 +328,8 @@ class Folder {
     program_.gather_engine = schedule_.options().gather_engine;
     for (std::size_t i = 0; i < graph.params.size(); ++i) {
       const CollectivePart part{GatheredBytes(graph, ParamId(i), problem_.ranks), Bytes(0)};
-      program_.gather_time.push_back(GroupTime(cluster, CollectiveKind::kAllGather,
-                                               program_.gather_engine, {&part, 1}, problem_.ranks)
-                                         .time.ns());
+      program_.gather_alone.push_back(
+          GatherTask(cluster, program_.gather_engine, {&part, 1}, problem_.ranks));
     }
     constexpr std::int64_t kEventsOfACall = 3;
     const Duration copies = cluster.host.copy * problem_.ranks;

@@ -98,9 +98,9 @@ struct FoldedProgram {
 
   // Prices.
   Engine gather_engine = Engine::kNccl;
-  std::vector<std::int64_t> gather_time;  // by param, launched alone
-  std::int64_t gather_call = 0;           // host time of a launch's first call, its events included
-  std::int64_t grouped_call = 0;          // of each further one
+  std::vector<GpuTask> gather_alone;  // by param
+  std::int64_t gather_call = 0;       // host time of a launch's first call, its events included
+  std::int64_t grouped_call = 0;      // of each further one
   std::int64_t wait_host = 0;
   std::int64_t synchronize = 0;
   GpuSharing::Options sharing;

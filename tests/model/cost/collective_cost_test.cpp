@@ -275,6 +275,16 @@ std::int64_t TimeOfGroup(const Cluster& cluster, std::span<const CollectivePart>
   return GroupTime(cluster, kGather, Engine::kNccl, parts, 2).time.ns();
 }
 
+// 56 KiB are four cells of 16 KiB, on four of 24 channels; where nobody says how many there are,
+// whatever comes takes all.
+TEST(GroupDemandTest, IsTheShareOfTheChannels) {
+  Cluster cluster = ClusterWithChannels();
+  const CollectivePart part{Bytes::KiB(56), Bytes(0)};
+  EXPECT_EQ(GroupDemand(cluster, kGather, {&part, 1}), 4000 / 24);
+  cluster.collective_channels = 0;
+  EXPECT_EQ(GroupDemand(cluster, kGather, {&part, 1}), 1000);
+}
+
 /// A call of 2 MiB and 40 short ones: 168 cells of 16 KiB.
 std::vector<CollectivePart> OneLongCall() {
   std::vector<CollectivePart> parts(40, {Bytes::KiB(1), Bytes(0)});

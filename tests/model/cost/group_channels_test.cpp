@@ -55,6 +55,19 @@ TEST(FirstChannelTest, OneChannelTakesAll) {
               ElementsAre(Bytes::KiB(1), Bytes::MiB(2)));
 }
 
+// 16 KiB of traffic a channel: a norm takes one, 100 KiB seven, whatever is large all of them.
+TEST(ChannelsTakenTest, FollowTheBytes) {
+  EXPECT_EQ(ChannelsTaken(kGather, std::vector<Bytes>{Bytes::KiB(8)}, 24), 1);
+  EXPECT_EQ(ChannelsTaken(kGather, std::vector<Bytes>{Bytes::KiB(100)}, 24), 7);
+  EXPECT_EQ(ChannelsTaken(kGather, std::vector<Bytes>{Bytes::MiB(1)}, 24), 24);
+  EXPECT_EQ(ChannelsTaken(CollectiveKind::kAllReduce, std::vector<Bytes>{Bytes::KiB(100)}, 24), 13);
+}
+
+TEST(ChannelsTakenTest, EachCallOfAGroupTakesOne) {
+  EXPECT_EQ(ChannelsTaken(kGather, std::vector<Bytes>(3, Bytes::KiB(1)), 24), 3);
+  EXPECT_EQ(ChannelsTaken(kGather, std::vector<Bytes>(30, Bytes::KiB(1)), 24), 24);
+}
+
 TEST(FirstChannelTest, NothingIsNowhere) {
   EXPECT_THAT(FirstChannel(kGather, {}, 24), SizeIs(0));
 }

@@ -256,12 +256,27 @@ TEST(SimulateContentionTest, CollectiveTakesThePlaceOfTheOneBefore) {
   kit.SetUse(first, kCollective);
   kit.SetUse(second, kCollective);
   SimulationOptions options = Contending();
+  options.queued_gap = Duration::FromNs(3);
+  EXPECT_EQ(kit.Run(options).at(first), (Interval{0, 50}));
+  EXPECT_EQ(kit.Run(options).at(second), (Interval{50, 103}));
+  // On another rank, which is anywhere in its product, it may not find that place: 250 in the mean.
   options.contention.rank_drift = Duration::FromNs(1000);
   options.contention.rank_skew = Duration::FromNs(1000);
-  options.queued_gap = Duration::FromNs(3);
-  const RunRecord run = kit.Run(options);
-  EXPECT_EQ(run.at(first), (Interval{0, 50}));
-  EXPECT_EQ(run.at(second), (Interval{50, 103}));
+  EXPECT_EQ(kit.Run(options).at(second), (Interval{50, 353}));
+}
+
+// A collective of a quarter of NCCL's thread blocks takes a quarter of what one of all takes.
+TEST(SimulateContentionTest, ASmallCollectiveTakesItsShareOfTheThreadBlocks) {
+  StepKit kit;
+  const TaskId gather = kit.Collective(kGather, {1000});
+  const TaskId copy = kit.Kernel(kCopy, {20});
+  const TaskId product = kit.Kernel(kCompute, {100}, {copy});
+  kit.SetUse(product, kMatmul);
+  kit.SetUse(gather, kCollective);
+  kit.SetDemand(gather, 250);
+  SimulationOptions options = Contending();
+  Rate(options, kMatmul, kCollective) = 500;
+  EXPECT_EQ(kit.Run(options).at(product), (Interval{20, 135}));  // 100 / 0.875 = 114.3
 }
 
 /// Products of 100 without a break, and a gather that begins at 140, reaches the GPU at 150, beside
