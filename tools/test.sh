@@ -4,8 +4,8 @@
 #
 #   DCSIM_VENV           Python environment to use or make (~/.cache/dcsim/venv-torch-2.11.0)
 #   DCSIM_FUZZ_SECONDS   time for each fuzzer (60)
-#   DCSIM_BASE           commit that clang-tidy compares with (the last one on the main branch that is
-#                        not in this checkout's history alone; all files when there is none)
+#   DCSIM_BASE           commit that clang-tidy compares with (the one before this; all files when
+#                        there is none)
 set -euo pipefail
 . "$(dirname "$0")/setup/common.sh"
 cd "$(root_folder)"

@@ -52,8 +52,7 @@ install_packages() {
   rm -f "$log"
 }
 
-# build PRESET: configures when needed, and builds.
-build() {  # PRESET CMAKE_ARGUMENTS...
+configure() {  # PRESET CMAKE_ARGUMENTS...
   local launcher=()
   command -v ccache >/dev/null 2>&1 && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
   cmake --preset "$1" -G Ninja "${launcher[@]}" "${@:2}" >"/tmp/dcsim-configure-$$.log" 2>&1 || {
@@ -61,6 +60,11 @@ build() {  # PRESET CMAKE_ARGUMENTS...
     fail "cmake --preset $1 failed"
   }
   rm -f "/tmp/dcsim-configure-$$.log"
+}
+
+# Configures when needed, and builds.
+build() {  # PRESET CMAKE_ARGUMENTS...
+  configure "$@"
   cmake --build "build/$1" || fail "the build of preset $1 failed"
 }
 

@@ -175,7 +175,7 @@ TEST(DeepCompilePolicyTest, StatesLeaveUntilTheForwardFits) {
     steps.push_back({node, {}});
   }
   const auto peaks = memory.Peaks(0, nodes, steps);
-  const Bytes peak = *std::max_element(peaks.begin(), peaks.end()) - Bytes(3 * 512);
+  const Bytes peak = *std::max_element(peaks.begin(), peaks.end()) - Bytes(std::int64_t{3} * 512);
   const auto leaving = [&](std::int64_t room) {
     inputs.device_memory = Bytes(((peak.count() + room) * 5 + 3) / 4);  // 80 % of it, rounded up
     return Resolve(OffloadSpec(), graph, 2, inputs).graphs[0].state_moves.size();
@@ -269,6 +269,11 @@ std::string OpLine(const std::string& result, const std::string& args) {
   return "  " + result + ": bfloat16[8] = my::op(" + args + ")\n";
 }
 
+/// What the product with weight `number` reads.
+std::string WithWeight(const std::string& activation, const std::string& number) {
+  return activation + ", w" + number;
+}
+
 /// `count` products one behind the other, as many parameters and ops as a deep decoder has: three
 /// more ops behind each in the forward, eight in the backward, and a gradient.
 std::string ChainText(int count) {
@@ -286,7 +291,7 @@ std::string ChainText(int count) {
   };
   for (int i = 0; i < count; ++i) {
     const std::string number = std::to_string(i);
-    text += OpLine("v" + number, last + ", w" + number);
+    text += OpLine("v" + number, WithWeight(last, number));
     last = "v" + number;
     chain("u" + number, 3);
   }
@@ -295,7 +300,8 @@ std::string ChainText(int count) {
   last = "t";
   for (int i = count; i-- > 0;) {
     const std::string number = std::to_string(i);
-    text += OpLine("d" + number, last) + OpLine("g" + number, last + ", w" + number);
+    text += OpLine("d" + number, last);
+    text += OpLine("g" + number, WithWeight(last, number));
     last = "g" + number;
     chain("b" + number, 8);
   }

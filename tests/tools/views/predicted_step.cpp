@@ -10,7 +10,7 @@
 namespace dcsim {
 namespace {
 
-const std::string kTensor = ": bfloat16[4,64] = aten::mm(";
+constexpr char kTensor[] = ": bfloat16[4,64] = aten::mm(";
 
 std::string Product(const std::string& out,
                     const std::string& in,
