@@ -16,13 +16,36 @@ GpuTask GpuTask::Of(const WorkCost& cost, std::size_t stream) {
   return task;
 }
 
+namespace {
+
+/// Speed of a task beside a collective of all of NCCL's thread blocks.
+std::int32_t RateBesideCollective(const Contention& contention, const GpuTask& task) {
+  return task.beside_collective != 0 ? task.beside_collective
+                                     : contention.Rate(task.use, DeviceUse::kCollective);
+}
+
+/// What tasks occupy, alone or each of them beside a collective.
+RankSpread SpreadOf(std::span<const GpuTask> compute, const Contention& contention, bool beside) {
+  std::vector<RankSpread::Occupied> occupied;
+  occupied.reserve(compute.size());
+  for (const GpuTask& task : compute) {
+    const std::int32_t rate = beside ? RateBesideCollective(contention, task) : Contention::kAlone;
+    occupied.push_back({Duration::FromNs(task.device * Contention::kAlone / rate),
+                        Duration::FromNs(task.room * Contention::kAlone / rate)});
+  }
+  return {occupied, contention.rank_drift};
+}
+
+}  // namespace
+
 GpuSharing::Options GpuSharing::Options::Of(const SimulationOptions& simulation,
                                             int ranks,
-                                            std::span<const RankSpread::Occupied> compute) {
+                                            std::span<const GpuTask> compute) {
   Options options;
   options.contention = simulation.contention;
   if (simulation.contention.measured) {
-    options.spread = RankSpread(compute, simulation.contention.rank_drift);
+    options.spread = SpreadOf(compute, simulation.contention, false);
+    options.spread_beside = SpreadOf(compute, simulation.contention, true);
   }
   options.ranks = ranks;
   options.collective_gap = simulation.collective_gap.ns();
@@ -138,12 +161,13 @@ void GpuSharing::FindRoom(std::size_t stream, std::int64_t now) {
   state.meets = options_.contention.measured && state.task.use == DeviceUse::kCollective &&
                 (state.phase == Phase::kHeld || compute.running);
   if (state.meets) {
-    // All ranks reach one that is queued together. One that an event lets start each of them
-    // reaches in its own time: when this rank has found room, the others are anywhere in their
-    // kernels.
+    // All ranks reach one that is queued together, with kernels that ran beside the collective
+    // before it. One that an event lets start each of them reaches in its own time: when this rank
+    // has found room, the others are anywhere in their kernels.
     const Duration hold = Duration::FromNs(state.queued ? now - state.reached : 0);
     const Duration apart = options_.contention.RanksApart(Duration::FromNs(now - together_));
-    const Duration last = options_.spread.LastStart(position_, hold, apart, options_.ranks);
+    const RankSpread& spread = state.queued ? options_.spread_beside : options_.spread;
+    const Duration last = spread.LastStart(position_, hold, apart, options_.ranks);
     if (last > hold) {
       state.phase = Phase::kMeeting;
       state.event = now + (last - hold).ns();
@@ -193,9 +217,8 @@ std::int32_t GpuSharing::RateBeside(const GpuTask& own, const GpuTask& other) co
     return own.beside_host_copy;
   }
   const bool collective = other.use == DeviceUse::kCollective;
-  const std::int32_t rate = collective && own.beside_collective != 0
-                                ? own.beside_collective
-                                : options_.contention.Rate(own.use, other.use);
+  const std::int32_t rate = collective ? RateBesideCollective(options_.contention, own)
+                                       : options_.contention.Rate(own.use, other.use);
   if (!collective && other.use != DeviceUse::kSideStreaming) {
     return rate;
   }

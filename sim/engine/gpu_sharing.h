@@ -35,16 +35,17 @@ class GpuSharing {
 
   struct Options {
     Contention contention;
-    RankSpread spread;  // by position on the compute stream
+    RankSpread spread;         // by position on the compute stream
+    RankSpread spread_beside;  // the same where all ranks' compute runs beside a collective
     int ranks = 1;
     std::int64_t collective_gap = 0;  // ns, before a collective that an event or the host let start
     std::int64_t start_gap = 0;       // of both, until its kernel runs on its own rank
     std::int64_t queued_gap = 0;      // before one that follows a task of its stream at once
 
-    /// compute   what the tasks of the compute stream occupy, by position
+    /// compute   the tasks of the compute stream, by position
     static Options Of(const SimulationOptions& simulation,
                       int ranks,
-                      std::span<const RankSpread::Occupied> compute);
+                      std::span<const GpuTask> compute);
   };
   /// Options must outlive it.
   explicit GpuSharing(const Options& options) : options_(options) {}

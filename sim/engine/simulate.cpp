@@ -7,12 +7,13 @@
 
 namespace dcsim {
 
-std::vector<RankSpread::Occupied> SimulationRun::ComputeOf(const StepProgram& program) {
-  std::vector<RankSpread::Occupied> compute;
-  const auto tasks = program.stream_tasks(static_cast<std::size_t>(StreamRole::kCompute));
+std::vector<GpuTask> SimulationRun::ComputeOf(const StepProgram& program) {
+  std::vector<GpuTask> compute;
+  const auto stream = static_cast<std::size_t>(StreamRole::kCompute);
+  const auto tasks = program.stream_tasks(stream);
   compute.reserve(tasks.size());
   for (const std::uint32_t task : tasks) {
-    compute.push_back({program.cost(task).device, program.cost(task).room});
+    compute.push_back(GpuTask::Of(program.cost(task), stream));
   }
   return compute;
 }

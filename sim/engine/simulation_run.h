@@ -71,7 +71,7 @@ class SimulationRun {
   Simulation Run();
 
  private:
-  static std::vector<RankSpread::Occupied> ComputeOf(const StepProgram& program);
+  static std::vector<GpuTask> ComputeOf(const StepProgram& program);
   static constexpr std::int64_t kNever = GpuSharing::kNever;
   static constexpr std::size_t kHost = kStreamCount;
   static constexpr auto kCompute = static_cast<std::size_t>(StreamRole::kCompute);

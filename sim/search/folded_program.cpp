@@ -349,12 +349,11 @@ class Folder {
   bool CopiesParams() const { return schedule_.options().gather_engine == Engine::kCopyEngine; }
 
   /// Of one step; the first step's end is the end of such a step.
-  std::vector<RankSpread::Occupied> ComputeOfStep() {
-    std::vector<RankSpread::Occupied> step;
+  std::vector<GpuTask> ComputeOfStep() {
+    std::vector<GpuTask> step;
     const std::uint32_t first = program_.first_step[Index(Counter::kCompute)];
     for (std::size_t i = first; i < program_.compute.size(); ++i) {
-      const GpuTask& task = program_.compute[i].gpu;
-      step.push_back({Duration::FromNs(task.device), Duration::FromNs(task.room)});
+      step.push_back(program_.compute[i].gpu);
     }
     covered_ = covered_ && first <= step.size();
     return step;

@@ -315,14 +315,15 @@ TEST(SimulateContentionTest, CollectiveWaitsForTheLastRank) {
   EXPECT_EQ(run.at(step.products[2]), (Interval{200, 342}));
 }
 
-// Behind another task of its stream both ranks reach it together; from a hold of 50, the last of
-// both is expected after 100 - 100 (1 - 0.5^2) / 2 = 62.5, at 213.
+// Behind another collective both ranks reach it together, at 150, in products that take 200 beside
+// that one. From a hold of 50, the last of both is expected after 200 - 200 (1 - 0.25^2) / 2 =
+// 106.25, at 256.
 TEST(SimulateContentionTest, AQueuedCollectiveIsReachedByAllRanksTogether) {
   HeldGather step(kGather);
   const RunRecord run = step.kit.Run(step.options);
-  EXPECT_EQ(run.at(step.gather), (Interval{140, 247}));
-  // 47 beside the gather do 23.5 of its 100.
-  EXPECT_EQ(run.at(step.products[2]), (Interval{200, 324}));
+  EXPECT_EQ(run.at(step.gather), (Interval{140, 290}));
+  // 90 beside the gather do 45 of its 100.
+  EXPECT_EQ(run.at(step.products[2]), (Interval{200, 345}));
 }
 
 // Compute that has just waited for a gather goes on at the same time on all ranks: nothing to wait
