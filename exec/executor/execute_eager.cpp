@@ -1,5 +1,7 @@
 #include <algorithm>
 
+#include <ATen/ops/cat.h>
+
 #include "exec/executor/execute.h"
 
 namespace dcsim::exec {
@@ -33,16 +35,50 @@ at::Tensor GradientOf(const ExecutorState& state,
                : sources.front().narrow(0, call.offset, numel);
 }
 
-/// A rank's shard of a gradient, which may end in its padding.
-void CopyShard(const at::Tensor& gradient, std::int64_t begin, const at::Tensor& target) {
-  const std::int64_t count = std::clamp<std::int64_t>(gradient.numel() - begin, 0, target.numel());
-  if (count > 0) {
-    target.narrow(0, 0, count).copy_(gradient.narrow(0, begin, count), /*non_blocking=*/true);
+/// The flat tensor of a bucket as it is filled, part by part, from its start.
+class FlatTensor {
+ public:
+  FlatTensor(const at::Tensor& flat, Flatten way) : flat_(flat), way_(way) {}
+
+  /// `length` elements of a gradient from `begin` on; what is beyond its end is 0.
+  void Append(const at::Tensor& gradient, std::int64_t begin, std::int64_t length) {
+    const std::int64_t count = std::clamp<std::int64_t>(gradient.numel() - begin, 0, length);
+    if (count > 0) {
+      parts_.push_back(gradient.narrow(0, begin, count));
+      pending_ += count;
+    }
+    if (count < length || way_ == Flatten::kCopy) {
+      Fill();
+    }
+    if (count < length) {
+      flat_.narrow(0, filled_, length - count).zero_();
+      filled_ += length - count;
+    }
   }
-  if (count < target.numel()) {
-    target.narrow(0, count, target.numel() - count).zero_();
+
+  /// Behind the last part.
+  void Fill() {
+    if (parts_.empty()) {
+      return;
+    }
+    at::Tensor target = flat_.narrow(0, filled_, pending_);
+    if (parts_.size() == 1) {
+      target.copy_(parts_.front(), /*non_blocking=*/true);
+    } else {
+      at::cat_out(target, parts_);
+    }
+    filled_ += pending_;
+    pending_ = 0;
+    parts_.clear();
   }
-}
+
+ private:
+  const at::Tensor& flat_;
+  Flatten way_;
+  std::vector<at::Tensor> parts_;  // those that wait to be written together
+  std::int64_t pending_ = 0;       // their elements
+  std::int64_t filled_ = 0;
+};
 
 void Keep(const at::Tensor& target, const at::Tensor& reduced, bool adds) {
   if (adds) {
@@ -58,18 +94,18 @@ void ExecuteFlatten(ExecutorState& state, TaskId id) {
   const Collective& collective = state.collective(state.work(id).subject);
   AllocateBuffers(state, id);
   const auto sources = Used(state, id, collective.dtype, false);
-  const at::Tensor flat = Used(state, id, collective.dtype, true).front();
-  std::int64_t place = 0;
+  const at::Tensor target = Used(state, id, collective.dtype, true).front();
+  FlatTensor flat(target, state.schedule().options().flatten);
   for (int rank = 0; rank < (state.layout.by_parameter() ? state.ranks() : 1); ++rank) {
     for (std::size_t i = 0; i < collective.calls.size(); ++i) {
       const at::Tensor gradient = GradientOf(state, sources, collective, i);
       const std::int64_t shard = state.layout.by_parameter()
                                      ? state.layout.place(collective.calls[i].param).shard
                                      : gradient.numel();
-      CopyShard(gradient, rank * shard, flat.narrow(0, place, shard));
-      place += shard;
+      flat.Append(gradient, rank * shard, shard);
     }
   }
+  flat.Fill();
 }
 
 void ExecuteUnflatten(ExecutorState& state, TaskId id) {

@@ -63,6 +63,10 @@ enum class GradientReduction : std::uint8_t { kEachBackward, kCoalesced, kEachMi
 /// with one collective a bucket over a flat copy where ranks own parts of it.
 enum class GradientBuckets : std::uint8_t { kDeepCompile, kEager };
 
+/// How an eager bucket becomes one flat tensor: concatenated, as DeepSpeed does, or with a copy for
+/// each part of it (a gradient; in ZeRO-3 a gradient's part for each rank).
+enum class Flatten : std::uint8_t { kConcatenate, kCopy };
+
 /// How often offloaded optimizer states make their way to the host and back: once a step, out in
 /// its first micro-step and back in the last; or in each micro-step, as DeepCompile's graphs do.
 enum class OffloadPeriod : std::uint8_t { kStep, kMicroStep };
@@ -77,6 +81,7 @@ struct ScheduleOptions {
   FlushCollectives flush_collectives = FlushCollectives::kPerParameter;
   GradientBuckets gradient_buckets = GradientBuckets::kDeepCompile;
   bool contiguous_gradients = true;  // eager: gradients are copied into a buffer as they come
+  Flatten flatten = Flatten::kConcatenate;
   BufferLifetime buffer_lifetime = BufferLifetime::kStep;
   GradientReduction gradient_reduction = GradientReduction::kEachBackward;
   int communicators = 1;                 // 1: gathers and reductions queue in one; 2: one each

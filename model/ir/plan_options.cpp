@@ -10,6 +10,7 @@ constexpr std::array<std::string_view, 2> kReduceNames = {"all_reduce", "reduce_
 constexpr std::array<std::string_view, 2> kFlushNames = {"per_parameter", "one_per_bucket"};
 constexpr std::array<std::string_view, 2> kEngineNames = {"nccl", "copy_engine"};
 constexpr std::array<std::string_view, 2> kBucketsNames = {"deepcompile", "eager"};
+constexpr std::array<std::string_view, 2> kFlattenNames = {"concatenate", "copy"};
 constexpr std::array<std::string_view, 3> kLifetimeNames = {"step", "pr_8036", "permanent"};
 constexpr std::array<std::string_view, 3> kReductionNames = {"each_backward", "coalesced",
                                                              "each_micro_step"};
@@ -82,6 +83,7 @@ void ReadScheduleOptions(ObjectReader& object, ScheduleOptions& options) {
   object.OptionalChoice("flush_collectives", kFlushNames, options.flush_collectives);
   object.OptionalChoice("gradient_buckets", kBucketsNames, options.gradient_buckets);
   object.Optional("contiguous_gradients", ReadBool, options.contiguous_gradients);
+  object.OptionalChoice("flatten", kFlattenNames, options.flatten);
   object.OptionalChoice("buffer_lifetime", kLifetimeNames, options.buffer_lifetime);
   object.OptionalChoice("gradient_reduction", kReductionNames, options.gradient_reduction);
   ReadRange(object, "communicators", 1, 2, options.communicators);
@@ -109,6 +111,7 @@ void PrintScheduleOptions(const ScheduleOptions& options, Json& document) {
   document["flush_collectives"] = NameOf(kFlushNames, options.flush_collectives);
   document["gradient_buckets"] = NameOf(kBucketsNames, options.gradient_buckets);
   document["contiguous_gradients"] = options.contiguous_gradients;
+  document["flatten"] = NameOf(kFlattenNames, options.flatten);
   document["buffer_lifetime"] = NameOf(kLifetimeNames, options.buffer_lifetime);
   document["gradient_reduction"] = NameOf(kReductionNames, options.gradient_reduction);
   document["communicators"] = options.communicators;

@@ -121,13 +121,13 @@ struct Work {
   enum class Kind : std::uint8_t { kNone, kOp, kCollective, kMemory };
   Kind kind = Kind::kNone;
   MemoryPattern pattern = MemoryPattern::kCopy;  // kMemory
-  std::uint16_t launches = 0;                    // kMemory: kernels
-  std::uint16_t events = 0;   // event records and stream waits that the host makes
-  std::uint32_t subject = 0;  // kOp: OpId; kCollective, and kMemory over a bucket: CollectiveId;
-                              // kMemory on one gradient: ParamId; kOffload, kReload: as the
-                              // buffer on the device
-  Bytes moved;                // kMemory: bytes read plus bytes written
-  std::int64_t offset = 0;    // kReduceGradCopy: elements from the start of the bucket
+  std::uint16_t events = 0;    // event records and stream waits that the host makes
+  std::uint32_t launches = 0;  // kMemory: kernels
+  std::uint32_t subject = 0;   // kOp: OpId; kCollective, and kMemory over a bucket: CollectiveId;
+                               // kMemory on one gradient: ParamId; kOffload, kReload: as the
+                               // buffer on the device
+  Bytes moved;                 // kMemory: bytes read plus bytes written
+  std::int64_t offset = 0;     // kReduceGradCopy: elements from the start of the bucket
 
   bool operator==(const Work&) const = default;
 };

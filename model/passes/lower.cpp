@@ -302,7 +302,7 @@ Work MemoryWork(MemoryPattern pattern,
   work.pattern = pattern;
   work.kind = Work::Kind::kMemory;
   work.moved = moved;
-  work.launches = static_cast<std::uint16_t>(launches);
+  work.launches = static_cast<std::uint32_t>(launches);
   work.events = static_cast<std::uint16_t>(events);
   work.subject = subject;
   return work;

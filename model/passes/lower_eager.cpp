@@ -72,14 +72,26 @@ struct EagerFlush {
   BufferId reduced() const { return flat.is_none() ? sources.front() : flat; }
 };
 
-/// One pass over memory: the flush read and written once.
+/// The flush read and written once, by `launches` kernels.
 void AddPass(LowerState& state,
              const EagerBucket& bucket,
              const EagerFlush& flush,
              TaskDraft draft,
-             MemoryPattern pattern) {
-  draft.work = MemoryWork(pattern, BytesOf(bucket, 2 * flush.elements), 1, 1, flush.collective);
+             MemoryPattern pattern,
+             std::size_t launches) {
+  draft.work =
+      MemoryWork(pattern, BytesOf(bucket, 2 * flush.elements), launches, 1, flush.collective);
   state.builder.Add(draft);
+}
+
+/// Kernels that bring the bucket's parts together: one a part, or one for each 128 of them, which
+/// is what at::cat takes at a time. Source: aten/src/ATen/native/cuda/Shape.cu
+/// (CAT_ARRAY_BATCH_SIZE).
+std::size_t FlattenLaunches(const LowerState& state, const EagerBucket& bucket) {
+  constexpr std::size_t kBatch = 128;
+  const std::size_t ranks = state.by_parameter() ? static_cast<std::size_t>(state.plan.ranks) : 1;
+  const std::size_t parts = bucket.calls.size() * ranks;
+  return state.plan.options.flatten == Flatten::kCopy ? parts : (parts + kBatch - 1) / kBatch;
 }
 
 void AddFlatten(LowerState& state, const EagerBucket& bucket, EagerFlush& flush) {
@@ -90,13 +102,13 @@ void AddFlatten(LowerState& state, const EagerBucket& bucket, EagerFlush& flush)
     draft.Read(source);
   }
   draft.Write(flush.flat);
-  AddPass(state, bucket, flush, draft, MemoryPattern::kCopy);
+  AddPass(state, bucket, flush, draft, MemoryPattern::kCopy, FlattenLaunches(state, bucket));
 }
 
 void AddDivision(LowerState& state, const EagerBucket& bucket, const EagerFlush& flush) {
   TaskDraft draft = WorkDraft(state, TaskKind::kPreDivide);
   draft.Write(flush.reduced());
-  AddPass(state, bucket, flush, draft, MemoryPattern::kScale);
+  AddPass(state, bucket, flush, draft, MemoryPattern::kScale, 1);
 }
 
 void AddReduction(LowerState& state, const EagerFlush& flush) {
@@ -123,7 +135,7 @@ void AddUnflatten(LowerState& state, const EagerBucket& bucket, const EagerFlush
     draft.Write(source);
   }
   draft.Free(flush.flat);
-  AddPass(state, bucket, flush, draft, MemoryPattern::kCopy);
+  AddPass(state, bucket, flush, draft, MemoryPattern::kCopy, bucket.calls.size());
 }
 
 /// The own part into the gradient partition, added to what earlier micro-steps left there; then

@@ -124,7 +124,7 @@ void AddAdam(LowerState& state, std::size_t g, BufferId gradient) {
   const OptimizerTraffic traffic = TrafficOf(state.plan.options.optimizer);
   TaskDraft draft = ComputeDraft(state, TaskKind::kOptimizerStep, traffic.pattern,
                                  Bytes(flat.partition * traffic.bytes_per_element), g);
-  draft.work.launches = static_cast<std::uint16_t>(traffic.launches);
+  draft.work.launches = static_cast<std::uint32_t>(traffic.launches);
   std::vector<BufferId> temporaries;
   for (std::size_t i = 0; i < traffic.temporaries; ++i) {
     temporaries.push_back(

@@ -278,6 +278,9 @@ std::vector<std::string> FindOptionFaults(const ScheduleOptions& options) {
   if (!eager && !options.contiguous_gradients) {
     return {"contiguous_gradients: false is for eager gradient_buckets"};
   }
+  if (!eager && options.flatten != Flatten::kConcatenate) {
+    return {"flatten: copy is for eager gradient_buckets"};
+  }
   if (eager && options.gradient_reduction == GradientReduction::kEachMicroStep) {
     return {"gradient_reduction: each_micro_step is for DeepCompile's gradient_buckets"};
   }

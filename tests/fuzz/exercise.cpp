@@ -170,6 +170,7 @@ PlanSpec SpecOf(std::uint64_t bits) {
     if (take(2) == 1) {
       options.gradient_buckets = GradientBuckets::kEager;
       options.contiguous_gradients = take(2) == 0;
+      options.flatten = static_cast<Flatten>(take(2));
       options.buffer_lifetime = BufferLifetime::kStep;
       options.flush_collectives = FlushCollectives::kPerParameter;
       options.reduce_collective = ReduceCollective::kAllReduce;

@@ -143,6 +143,13 @@ std::vector<OptionRow> Options() {
          spec.options.contiguous_gradients = false;
          spec.options.reduce_bucket = 4000;
        }},
+      {"EagerFlatByCopies",
+       {1, 2, 3},
+       [](PlanSpec& spec) {
+         spec.options.gradient_buckets = GradientBuckets::kEager;
+         spec.options.flatten = Flatten::kCopy;
+         spec.options.reduce_bucket = 4000;
+       }},
       {"PermanentBuffers",
        {1, 2, 3},
        [](PlanSpec& spec) { spec.options.buffer_lifetime = BufferLifetime::kPermanent; }},

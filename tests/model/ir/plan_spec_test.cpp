@@ -25,6 +25,7 @@ PlanSpec UnusualSpec() {
   spec.options.flush_collectives = FlushCollectives::kOnePerBucket;
   spec.options.gradient_buckets = GradientBuckets::kEager;
   spec.options.contiguous_gradients = false;
+  spec.options.flatten = Flatten::kCopy;
   spec.options.buffer_lifetime = BufferLifetime::kPermanent;
   spec.options.gradient_reduction = GradientReduction::kCoalesced;
   spec.options.communicators = 2;
@@ -60,6 +61,7 @@ TEST(PlanSpecTest, MissingKeysHaveTheDocumentedDefaults) {
   expected.options.flush_collectives = FlushCollectives::kPerParameter;
   expected.options.gradient_buckets = GradientBuckets::kDeepCompile;
   expected.options.contiguous_gradients = true;
+  expected.options.flatten = Flatten::kConcatenate;
   expected.options.buffer_lifetime = BufferLifetime::kStep;
   expected.options.gradient_reduction = GradientReduction::kEachBackward;
   expected.options.communicators = 1;
@@ -93,7 +95,7 @@ TEST(PlanSpecTest, PrintHasEveryKeyInTheDocumentedOrder) {
       R"("gradient_accumulation_steps":65535,"reduce_bucket":"123456789 elements",)"
       R"("double_buffer":false,"reduce_collective":"reduce_scatter",)"
       R"("flush_collectives":"one_per_bucket","gradient_buckets":"eager",)"
-      R"("contiguous_gradients":false,"buffer_lifetime":"permanent",)"
+      R"("contiguous_gradients":false,"flatten":"copy","buffer_lifetime":"permanent",)"
       R"("gradient_reduction":"coalesced","communicators":2,"gather_engine":"copy_engine",)"
       R"("fuse_casts":true,"align_tensors":true,)"
       R"("sync_before_allgather":true,"sync_after_allgather":false,"sync_before_reduce":true,)"
@@ -191,6 +193,8 @@ INSTANTIATE_TEST_SUITE_P(
                [](PlanSpec& s) { s.options.gradient_buckets = GradientBuckets::kEager; }},
         Choice{"Scattered", "contiguous_gradients", "false",
                [](PlanSpec& s) { s.options.contiguous_gradients = false; }},
+        Choice{"FlatByCopies", "flatten", R"("copy")",
+               [](PlanSpec& s) { s.options.flatten = Flatten::kCopy; }},
         Choice{"NoPrefetch", "prefetch_bucket", R"("0 elements")",
                [](PlanSpec& s) { s.eager_gathers.prefetch_bucket = 0; }},
         Choice{"NonePersistent", "persistence_threshold", R"("0 elements")",

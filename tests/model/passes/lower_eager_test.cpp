@@ -2,9 +2,12 @@
 // elements (30 bytes), w2 5 (10 bytes); gradients come as w2, w1. One rank's partition of the 20
 // elements is 10: w1's first ten belong to rank 0, its last five and w2 to rank 1.
 
+#include <tuple>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "model/ir/graph_text.h"
 #include "model/passes/verify.h"
 #include "tests/support/tiny_graphs.h"
 
@@ -143,6 +146,50 @@ TEST(EagerBucketTest, Zero3ScattersOneFlatTensorABackwardOnItsOwnStream) {
   EXPECT_TRUE(std::any_of(
       schedule.residents().begin(), schedule.residents().end(),
       [&](BufferId id) { return schedule.buffer(id).buffer_class == BufferClass::kReduceBucket; }));
+}
+
+/// `count` weights of 15 elements, each used once: y = x w in the forward, g = x t in the backward.
+Graph ManyWeights(int count) {
+  std::string weights = "graph many 2 tokens\n";
+  std::string forward = "input x bfloat16[2,3]\nforward\n";
+  std::string backward = "backward of 0\n  tangent t: bfloat16[] of l\n  f: bfloat16[2,5] = aten::fill(t)\n";
+  std::string gradients;
+  for (int i = 0; i < count; ++i) {
+    const std::string n = std::to_string(i);
+    weights.append("param w").append(n).append(" bfloat16[3,5]\n");
+    forward.append("  y").append(n).append(": bfloat16[2,5] = aten::mm(x, w").append(n + ")\n");
+    backward.append("  g").append(n).append(": bfloat16[3,5] = aten::mm(x, f)\n");
+    gradients.append("  gradient w").append(n).append(" = g").append(n + "\n");
+  }
+  forward += "  l: bfloat16[] = aten::sum(y0)\n  loss l\n";
+  return ParseGraphText(weights + forward + backward + gradients);
+}
+
+/// Kernels of the task of a kind.
+std::vector<std::uint32_t> LaunchesOf(const Schedule& schedule, TaskKind kind) {
+  std::vector<std::uint32_t> launches;
+  for (const Task& task : schedule.tasks()) {
+    if (task.kind == kind) {
+      launches.push_back(schedule.work(task.work).launches);
+    }
+  }
+  return launches;
+}
+
+// 65 gradients, of which each rank of two gets its part: 130 parts. at::cat takes 128 at a time,
+// copies go part by part. ZeRO-2 has a part a gradient, and brings each back with a copy.
+TEST(EagerBucketTest, FlatteningTakesAKernelForManyPartsOrForEach) {
+  const Graph graph = ManyWeights(65);
+  for (const auto& [flatten, zero3, zero2] :
+       {std::tuple{Flatten::kConcatenate, 2U, 1U}, std::tuple{Flatten::kCopy, 130U, 65U}}) {
+    PlanSpec spec = EagerSpec(3);
+    spec.options.flatten = flatten;
+    EXPECT_THAT(LaunchesOf(LowerTiny(spec, graph), TaskKind::kFlatten), testing::ElementsAre(zero3));
+    spec.options.stage = 2;
+    const Schedule schedule = LowerTiny(spec, graph);
+    EXPECT_THAT(LaunchesOf(schedule, TaskKind::kFlatten), testing::ElementsAre(zero2));
+    EXPECT_THAT(LaunchesOf(schedule, TaskKind::kUnflatten), testing::ElementsAre(65U));
+  }
 }
 
 TEST(EagerBucketTest, EveryConfigurationIsRight) {

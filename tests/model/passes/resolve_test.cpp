@@ -160,6 +160,8 @@ INSTANTIATE_TEST_SUITE_P(
                "for deepspeed-eager, not deepcompile-0.19.8"},
         Misuse{"ScatteredGradients", [](PlanSpec& s) { s.options.contiguous_gradients = false; },
                "plan: contiguous_gradients: false is for eager gradient_buckets"},
+        Misuse{"FlatByCopies", [](PlanSpec& s) { s.options.flatten = Flatten::kCopy; },
+               "plan: flatten: copy is for eager gradient_buckets"},
         Misuse{"Zero2Of0171",
                [](PlanSpec& s) {
                  s.policy = "deepcompile-0.17.1";
