@@ -152,7 +152,8 @@ TEST(EagerBucketTest, Zero3ScattersOneFlatTensorABackwardOnItsOwnStream) {
 Graph ManyWeights(int count) {
   std::string weights = "graph many 2 tokens\n";
   std::string forward = "input x bfloat16[2,3]\nforward\n";
-  std::string backward = "backward of 0\n  tangent t: bfloat16[] of l\n  f: bfloat16[2,5] = aten::fill(t)\n";
+  std::string backward =
+      "backward of 0\n  tangent t: bfloat16[] of l\n  f: bfloat16[2,5] = aten::fill(t)\n";
   std::string gradients;
   for (int i = 0; i < count; ++i) {
     const std::string n = std::to_string(i);
@@ -184,7 +185,8 @@ TEST(EagerBucketTest, FlatteningTakesAKernelForManyPartsOrForEach) {
        {std::tuple{Flatten::kConcatenate, 2U, 1U}, std::tuple{Flatten::kCopy, 130U, 65U}}) {
     PlanSpec spec = EagerSpec(3);
     spec.options.flatten = flatten;
-    EXPECT_THAT(LaunchesOf(LowerTiny(spec, graph), TaskKind::kFlatten), testing::ElementsAre(zero3));
+    EXPECT_THAT(LaunchesOf(LowerTiny(spec, graph), TaskKind::kFlatten),
+                testing::ElementsAre(zero3));
     spec.options.stage = 2;
     const Schedule schedule = LowerTiny(spec, graph);
     EXPECT_THAT(LaunchesOf(schedule, TaskKind::kFlatten), testing::ElementsAre(zero2));
