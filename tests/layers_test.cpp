@@ -233,7 +233,7 @@ TEST(LayersTest, LibrariesNeitherPrintNorReadTheEnvironment) {
       for (const std::string call : {"std::cout", "std::cerr", "std::clog", " printf(", "fprintf(",
                                      "getenv(", "std::exit("}) {
         if (line.find(call) != std::string::npos) {
-          found.push_back(file + ": " + line);
+          found.push_back(std::string(file).append(": ").append(line));
         }
       }
     }

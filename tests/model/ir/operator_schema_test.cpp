@@ -10,6 +10,7 @@ namespace {
 
 std::vector<std::string> Types(const std::vector<SchemaField>& fields) {
   std::vector<std::string> types;
+  types.reserve(fields.size());
   for (const SchemaField& field : fields) {
     types.push_back(field.type);
   }
@@ -18,6 +19,7 @@ std::vector<std::string> Types(const std::vector<SchemaField>& fields) {
 
 std::vector<std::string> Names(const std::vector<SchemaField>& fields) {
   std::vector<std::string> names;
+  names.reserve(fields.size());
   for (const SchemaField& field : fields) {
     names.push_back(field.name);
   }

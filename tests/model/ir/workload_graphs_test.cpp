@@ -61,7 +61,7 @@ INSTANTIATE_TEST_SUITE_P(Published,
                          testing::Values(Size{"Qwen3", "qwen3-8b", 8'190'735'360, 36 * 11 + 3},
                                          Size{"Llama3", "llama-3-8b", 8'030'261'248, 32 * 9 + 3},
                                          Size{"Llama32", "llama-3.2-1b", 1'235'814'400, 16 * 9 + 2},
-                                         Size{"Mlp", "mlp-8x4096", 8 * 4096 * 4096, 8}),
+                                         Size{"Mlp", "mlp-8x4096", 8LL * 4096 * 4096, 8}),
                          [](const auto& row) { return std::string(row.param.name); });
 
 TEST(WorkloadGraphTest, TiedOutputLayerIsNamedByItsEmbedding) {

@@ -75,16 +75,20 @@ std::vector<std::string> MovesOf(const Plan& plan, const Graph& graph) {
   return moves;
 }
 
-const std::vector<std::string> kFloor = {"zero3_compile", "offload_activation_floor"};
-const std::vector<std::string> kPlanned = {"zero3_compile", "offload_activation_floor",
-                                           "offload_activation"};
+std::vector<std::string> FloorPasses() {
+  return {"zero3_compile", "offload_activation_floor"};
+}
+std::vector<std::string> PlannedPasses() {
+  return {"zero3_compile", "offload_activation_floor", "offload_activation"};
+}
 
 // `b` leaves behind mul, at 3. In the backward it is first used at 4; 2.1 ms before that is the
 // third op ahead, at 1.
 TEST(ActivationMovesTest, TheCopyBackStartsAsFarAheadAsItTakes) {
   const Graph graph = OneLargeActivation();
   for (const char* policy : {"deepcompile-0.19.6", "deepcompile-0.19.8"}) {
-    const Plan plan = Resolve(SpecOf(policy, kFloor), graph, 2, Machine(graph, Bytes::GiB(1)));
+    const Plan plan =
+        Resolve(SpecOf(policy, FloorPasses()), graph, 2, Machine(graph, Bytes::GiB(1)));
     EXPECT_THAT(MovesOf(plan, graph), testing::ElementsAre("out b 3", "back b 1", "wait b 4"));
     EXPECT_THAT(FindPlanFaults(plan, graph), testing::IsEmpty());
   }
@@ -92,7 +96,7 @@ TEST(ActivationMovesTest, TheCopyBackStartsAsFarAheadAsItTakes) {
 
 TEST(ActivationMovesTest, WithoutAProfileItStartsRightBeforeTheFirstUse) {
   const Graph graph = OneLargeActivation();
-  const Plan plan = Resolve(SpecOf("deepcompile-0.19.8", kPlanned), graph, 2);
+  const Plan plan = Resolve(SpecOf("deepcompile-0.19.8", PlannedPasses()), graph, 2);
   EXPECT_THAT(MovesOf(plan, graph), testing::ElementsAre("out b 3", "back b 4", "wait b 4"));
 }
 
@@ -101,7 +105,8 @@ TEST(ActivationMovesTest, ThePlannerKeepsWhatFits) {
   const Graph graph = OneLargeActivation();
   const auto moves = [&](Bytes memory) {
     return MovesOf(
-        Resolve(SpecOf("deepcompile-0.19.8", kPlanned), graph, 2, Machine(graph, memory)), graph);
+        Resolve(SpecOf("deepcompile-0.19.8", PlannedPasses()), graph, 2, Machine(graph, memory)),
+        graph);
   };
   EXPECT_THAT(moves(Bytes::MiB(1)), testing::ElementsAre("out b 3", "back b 4", "wait b 4"));
   EXPECT_THAT(moves(Bytes::GiB(1)), testing::IsEmpty());
@@ -114,15 +119,15 @@ TEST(ActivationMovesTest, TheKeyAsksForBothPasses) {
   key.offload_activation = true;
   const PolicyInputs inputs = Machine(graph, Bytes::MiB(1));
   EXPECT_EQ(Resolve(key, graph, 2, inputs),
-            Resolve(SpecOf("deepcompile-0.19.8", kPlanned), graph, 2, inputs));
+            Resolve(SpecOf("deepcompile-0.19.8", PlannedPasses()), graph, 2, inputs));
 }
 
 // Of the 97 activations that DeepSpeed moves (activation_oracle_test) those leave that a backward
 // op reads and nothing else holds.
 TEST(ActivationMovesTest, AWholeModelsPlanIsRight) {
   const Graph graph = WorkloadGraph("llama-3.2-1b");
-  const Plan plan =
-      Resolve(SpecOf("deepcompile-0.19.8", kFloor), graph, 4, Machine(graph, Bytes::GiB(141)));
+  const Plan plan = Resolve(SpecOf("deepcompile-0.19.8", FloorPasses()), graph, 4,
+                            Machine(graph, Bytes::GiB(141)));
   EXPECT_GE(MovesOf(plan, graph).size(), 3U * 60);
   ASSERT_THAT(FindPlanFaults(plan, graph), testing::IsEmpty());
   const Schedule schedule = Lower(plan, graph, nullptr, {});

@@ -87,6 +87,7 @@ std::vector<ActivationStep> StepsOf(const Json& rows) {
 
 std::vector<std::uint32_t> NodesOf(const std::vector<MovedActivation>& moved) {
   std::vector<std::uint32_t> nodes;
+  nodes.reserve(moved.size());
   for (const MovedActivation& each : moved) {
     nodes.push_back(each.node);
   }

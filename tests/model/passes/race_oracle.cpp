@@ -76,6 +76,7 @@ std::vector<RaceOracle::Life> RaceOracle::Lives() const {
     }
   }
   std::vector<Life> all;
+  all.reserve(lives.size());
   for (auto& [key, value] : lives) {
     all.push_back(std::move(value));
   }

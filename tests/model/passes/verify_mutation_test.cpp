@@ -54,46 +54,52 @@ backward
 )");
 }
 
-/// All combinations of what moves waits and frees around, for one stage.
+/// What moves waits and frees around, chosen by the bits of a number: 64 specs of ZeRO-3, 16 of the
+/// other stages.
+PlanSpec SpecOf(int stage, unsigned bits) {
+  const auto chosen = [bits](unsigned bit) { return (bits >> bit & 1U) != 0; };
+  PlanSpec spec = TinySpec(stage);
+  spec.options.gradient_accumulation_steps = chosen(0) ? 2 : 1;
+  spec.options.double_buffer = chosen(1);
+  spec.options.reduce_bucket = chosen(2) ? 6 : 1000;
+  if (stage != 3) {
+    spec.options.reduce_collective =
+        chosen(3) ? ReduceCollective::kReduceScatter : ReduceCollective::kAllReduce;
+    return spec;
+  }
+  spec.options.release = chosen(3) ? ReleaseMode::kRecordStream : ReleaseMode::kEventOrdered;
+  spec.gather_ahead = chosen(4) ? 2 : 0;
+  if (chosen(5)) {
+    spec.keep_gathered.patterns = {"w2"};
+  }
+  return spec;
+}
+
+/// All combinations for one stage.
 std::vector<PlanSpec> Specs(int stage) {
+  const unsigned count = stage == 3 ? 64 : 16;
   std::vector<PlanSpec> specs;
-  for (int bits = 0; bits < 128; ++bits) {
-    const auto chosen = [bits](int bit) { return (bits >> bit & 1) != 0; };
-    PlanSpec spec = TinySpec(stage);
-    spec.options.gradient_accumulation_steps = chosen(0) ? 2 : 1;
-    spec.options.double_buffer = chosen(1);
-    spec.options.reduce_bucket = chosen(2) ? 6 : 1000;
-    if (stage == 3) {
-      spec.options.release = chosen(3) ? ReleaseMode::kRecordStream : ReleaseMode::kEventOrdered;
-      spec.gather_ahead = chosen(4) ? 2 : 0;
-      spec.keep_gathered.patterns =
-          chosen(5) ? std::vector<std::string>{"w2"} : std::vector<std::string>{};
-    } else {
-      spec.options.reduce_collective =
-          chosen(3) ? ReduceCollective::kReduceScatter : ReduceCollective::kAllReduce;
-    }
-    const bool repeated = stage == 3 ? chosen(6) : chosen(4) || chosen(5) || chosen(6);
-    if (!repeated) {
-      specs.push_back(spec);
-    }
+  specs.reserve(count);
+  for (unsigned bits = 0; bits < count; ++bits) {
+    specs.push_back(SpecOf(stage, bits));
   }
   return specs;
 }
 
 class VerifyMutationTest : public testing::TestWithParam<int> {
  protected:
-  const Graph graph_ = FourLayers();
+  const Graph graph = FourLayers();
 
   std::vector<Violation> VerifyTasks(const Schedule& original,
                                      const std::vector<EditableTask>& tasks) const {
-    return Verify(PutTogether(original, tasks), graph_);
+    return Verify(PutTogether(original, tasks), graph);
   }
 
   /// Calls `check(schedule, tasks)` for every spec of the stage.
   template <typename Check>
   void ForEachSchedule(Check check) const {
     for (const PlanSpec& spec : Specs(GetParam())) {
-      const Schedule schedule = LowerTiny(spec, graph_);
+      const Schedule schedule = LowerTiny(spec, graph);
       check(schedule, TakeApart(schedule));
     }
   }
@@ -148,10 +154,10 @@ std::string KindOfWait(const Schedule& schedule, TaskId task, TaskId waited) {
 TEST_P(VerifyMutationTest, MissingEventIsFoundWhereItMakesARace) {
   ForEachWait([&](const Schedule& schedule, const Schedule& mutant, TaskId task, TaskId waited) {
     const RaceOracle oracle(mutant);
-    const bool found = !Verify(mutant, graph_).empty();
-    EXPECT_EQ(found, !oracle.FindRaces().empty()) << TaskLabel(schedule, graph_, task);
+    const bool found = !Verify(mutant, graph).empty();
+    EXPECT_EQ(found, !oracle.FindRaces().empty()) << TaskLabel(schedule, graph, task);
     EXPECT_FALSE(found && oracle.Ordered(waited, task))
-        << TaskLabel(schedule, graph_, task) << " is ordered by other events";
+        << TaskLabel(schedule, graph, task) << " is ordered by other events";
   });
 }
 
@@ -162,7 +168,7 @@ TEST_P(VerifyMutationTest, EachKindOfEventPreventsARace) {
   ForEachWait([&](const Schedule& schedule, const Schedule& mutant, TaskId task, TaskId waited) {
     const std::string kind = KindOfWait(schedule, task, waited);
     all.insert(kind);
-    if (!Verify(mutant, graph_).empty()) {
+    if (!Verify(mutant, graph).empty()) {
       needed.insert(kind);
     }
   });
@@ -177,7 +183,7 @@ TEST_P(VerifyMutationTest, MissingFreeIsFound) {
     const BufferId buffer = memory[k].buffer;
     memory.erase(memory.begin() + static_cast<std::ptrdiff_t>(k));
     const auto violations = VerifyTasks(schedule, tasks);
-    ASSERT_EQ(violations.size(), 1U) << TaskLabel(schedule, graph_, TaskId(i));
+    ASSERT_EQ(violations.size(), 1U) << TaskLabel(schedule, graph, TaskId(i));
     EXPECT_EQ(violations[0].rule, Rule::kNeverFreed);
     EXPECT_EQ(violations[0].buffer, buffer);
   });
@@ -189,7 +195,7 @@ TEST_P(VerifyMutationTest, SecondFreeIsFound) {
     const BufferId buffer = tasks[i].draft.memory[k].buffer;
     tasks.back().draft.Free(buffer);
     const auto violations = VerifyTasks(schedule, tasks);
-    ASSERT_EQ(violations.size(), 1U) << TaskLabel(schedule, graph_, TaskId(i));
+    ASSERT_EQ(violations.size(), 1U) << TaskLabel(schedule, graph, TaskId(i));
     EXPECT_EQ(violations[0].rule, Rule::kFreedTwice);
     EXPECT_EQ(violations[0].buffer, buffer);
   });
@@ -205,7 +211,7 @@ TEST_P(VerifyMutationTest, MissingAllocationIsFound) {
       EXPECT_EQ(violation.rule, Rule::kUsedUnallocated);
       EXPECT_EQ(violation.buffer, buffer);
     }
-    EXPECT_FALSE(VerifyTasks(schedule, tasks).empty()) << TaskLabel(schedule, graph_, TaskId(i));
+    EXPECT_FALSE(VerifyTasks(schedule, tasks).empty()) << TaskLabel(schedule, graph, TaskId(i));
   });
 }
 
@@ -215,7 +221,7 @@ TEST_P(VerifyMutationTest, SecondAllocationIsFound) {
     const BufferId buffer = tasks[i].draft.memory[k].buffer;
     tasks[i].draft.Allocate(buffer);
     const auto violations = VerifyTasks(schedule, tasks);
-    ASSERT_EQ(violations.size(), 1U) << TaskLabel(schedule, graph_, TaskId(i));
+    ASSERT_EQ(violations.size(), 1U) << TaskLabel(schedule, graph, TaskId(i));
     EXPECT_EQ(violations[0].rule, Rule::kAllocatedTwice);
     EXPECT_EQ(violations[0].buffer, buffer);
   });
@@ -238,7 +244,7 @@ TEST_P(VerifyMutationTest, FreeBeforeTheLastUseIsFound) {
     std::next(last)->draft.memory.push_back(free);
     tasks[i].draft.memory.erase(tasks[i].draft.memory.begin() + static_cast<std::ptrdiff_t>(k));
     const auto violations = VerifyTasks(schedule, tasks);
-    ASSERT_FALSE(violations.empty()) << TaskLabel(schedule, graph_, TaskId(i));
+    ASSERT_FALSE(violations.empty()) << TaskLabel(schedule, graph, TaskId(i));
     EXPECT_EQ(violations[0].rule, Rule::kUsedUnallocated);
     EXPECT_EQ(violations[0].buffer, free.buffer);
   });

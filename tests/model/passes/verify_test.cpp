@@ -57,6 +57,7 @@ class Hand {
 
 std::vector<Rule> Rules(const std::vector<Violation>& violations) {
   std::vector<Rule> rules;
+  rules.reserve(violations.size());
   for (const Violation& violation : violations) {
     rules.push_back(violation.rule);
   }

@@ -30,7 +30,7 @@ std::string NameOf(const DagModel& model, std::size_t node) {
   std::string name = model.nodes[node].label;
   for (std::size_t c = model.nodes[node].cluster; c != DagCluster::kNone;
        c = model.clusters[c].parent) {
-    name = model.clusters[c].label + " / " + name;
+    name.insert(0, model.clusters[c].label + " / ");
   }
   return name;
 }
