@@ -26,17 +26,18 @@ class TiedWords(nn.Module):
 
 
 class Positions(nn.Module):
-    """Two buffers (one not persistent, one not contiguous) and a constant of the code."""
+    """Two buffers (one not persistent, one not contiguous), a tensor that is no buffer, and a constant of the code."""
 
     def __init__(self) -> None:
         super().__init__()
         self.layer = nn.Linear(4, 3)
         self.register_buffer("angles", torch.arange(12.0).view(4, 3).cos(), persistent=False)
         self.register_buffer("turned", torch.arange(6, dtype=torch.int64).view(3, 2).t())
+        self.plain = torch.tensor([0.25, 0.5, 0.75])
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
         hidden = self.layer(rows + self.angles.t().sum(0)) * torch.tensor([0.5, 1.0, 2.0])
-        return (hidden.sum(0) * self.turned).mean()
+        return ((hidden + self.plain.type_as(hidden).detach()).sum(0) * self.turned).mean()
 
 
 class Images(nn.Module):

@@ -89,7 +89,8 @@ def test_buffers_hold_their_true_contents() -> None:
     interpreter = Interpreter.of(document, torch.device("cpu"))
     tensors = interpreter.buffers()
     contents = {entry["name"]: tensors[entry["value"]] for entry in document["buffers"]}
-    constant = next(name for name in contents if name not in ("angles", "turned"))
+    constant = next(name for name in contents if name not in ("angles", "turned", "plain"))
+    assert contents["plain"].tolist() == [0.25, 0.5, 0.75]
     assert torch.equal(contents["angles"], torch.arange(12.0).view(4, 3).cos())
     assert contents["turned"].tolist() == [[0, 2, 4], [1, 3, 5]] and contents["turned"].stride() == (1, 2)
     assert contents[constant].tolist() == [0.5, 1.0, 2.0]

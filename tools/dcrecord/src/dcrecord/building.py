@@ -102,6 +102,14 @@ def build_with_weights(build: Callable[[], _Built], dtype: torch.dtype) -> tuple
         return build(), set()
 
 
+def adopt_tensors(module: nn.Module) -> None:
+    """Makes buffers of tensors that modules hold as plain attributes, which is what training needs on the GPU, too."""
+    for owner in module.modules():
+        for name, tensor in [item for item in vars(owner).items() if isinstance(item[1], torch.Tensor)]:
+            delattr(owner, name)
+            owner.register_buffer(name, tensor, persistent=False)
+
+
 def buffer_contents(module: nn.Module, unknown: set[int]) -> dict[str, torch.Tensor]:
     """Real copies of all buffers by name."""
     contents = {}

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from dcrecord.building import buffer_contents, fake_parameter, parameter_names, replace_parameters
+from dcrecord.building import adopt_tensors, buffer_contents, fake_parameter, parameter_names, replace_parameters
 from dcrecord.capture import Captured, capture
 from dcrecord.checkpointing import checkpoint_blocks, checkpoint_matching
 from dcrecord.cuda_autocast import cuda_autocast_rules
@@ -88,7 +88,8 @@ def training_step(workload: Workload, options: Options, device_type: str) -> Tra
 
 
 def prepare(body: nn.Module, options: Options) -> None:
-    """Freezes parameters and checkpoints modules as asked."""
+    """Makes buffers of modules' other tensors, freezes parameters and checkpoints modules as asked."""
+    adopt_tensors(body)
     freeze(body, options.frozen)
     if options.activation_checkpointing:
         checkpoint_blocks(body)
