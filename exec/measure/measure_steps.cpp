@@ -9,6 +9,7 @@
 
 #include "exec/device/cuda_call.h"
 #include "exec/device/power_meter.h"
+#include "exec/measure/host_pace.h"
 #include "exec/measure/label_by_order.h"
 #include "exec/measure/measured_timeline.h"
 #include "exec/profiler/kernel_records.h"
@@ -93,6 +94,7 @@ class StepPeaks {
 
 /// Step times from events on the compute stream: the host never waits between steps.
 void TimeOnGpu(StepExecutor& executor,
+               const Schedule& schedule,
                c10::DeviceIndex device,
                const MeasureSettings& settings,
                RankMeasurement& measurement) {
@@ -101,19 +103,24 @@ void TimeOnGpu(StepExecutor& executor,
   for (int i = 0; i <= settings.steps; ++i) {
     ends.emplace_back(cudaEventDefault);
   }
+  std::size_t step = 0;
+  HostPace pace(schedule, [&] { return ends[step].query(); });
   PowerMeter meter(device);
   meter.Start();  // takes milliseconds: before the clock of the steps runs
+  executor.Listen(&pace);
   ends.front().record();
-  for (int i = 0; i < settings.steps; ++i) {
-    executor.RunStep(settings.warmup_steps + i);
-    ends[static_cast<std::size_t>(i) + 1].record();
+  for (; step < static_cast<std::size_t>(settings.steps); ++step) {
+    executor.RunStep(settings.warmup_steps + static_cast<int>(step));
+    ends[step + 1].record();
     peaks.EndStep(measurement);
   }
+  executor.Listen(nullptr);
   executor.Synchronize();
   if (const auto reading = meter.Stop()) {
     measurement.sm_clock_mhz = reading->sm_clock_mhz;
     measurement.watts = reading->watts;
   }
+  measurement.host = pace.reading(static_cast<std::size_t>(settings.steps));
   for (std::size_t i = 1; i < ends.size(); ++i) {
     const double ms = static_cast<double>(ends[i - 1].elapsed_time(ends[i]));
     measurement.step_times.push_back(Duration::FromNs(std::llround(ms * 1e6)));
@@ -229,7 +236,7 @@ RankMeasurement MeasureSteps(StepExecutor& executor,
   }
   executor.Synchronize();
   const auto before = c10::cuda::CUDACachingAllocator::getDeviceStats(device.index());
-  TimeOnGpu(executor, device.index(), settings, measurement);
+  TimeOnGpu(executor, schedule, device.index(), settings, measurement);
   ReadMemory(device.index(), before.num_alloc_retries, measurement);
   if (settings.trace) {
     settings.report("tracing steps");
@@ -251,7 +258,9 @@ std::string PrintRankMeasurement(const RankMeasurement& measurement) {
                {"watts", measurement.watts},
                {"compute", measurement.compute.ns()},
                {"exposed", measurement.exposed_communication.ns()},
-               {"traced_step", measurement.traced_step.ns()}};
+               {"traced_step", measurement.traced_step.ns()},
+               {"host_ops", measurement.host.ops},
+               {"host_time", measurement.host.time.ns()}};
   json["step_times"] = Json::array();
   for (const Duration time : measurement.step_times) {
     json["step_times"].push_back(time.ns());
@@ -279,6 +288,8 @@ RankMeasurement ParseRankMeasurement(const std::string& text) {
   measurement.compute = Duration::FromNs(json["compute"].get<std::int64_t>());
   measurement.exposed_communication = Duration::FromNs(json["exposed"].get<std::int64_t>());
   measurement.traced_step = Duration::FromNs(json["traced_step"].get<std::int64_t>());
+  measurement.host.ops = json["host_ops"].get<std::int64_t>();
+  measurement.host.time = Duration::FromNs(json["host_time"].get<std::int64_t>());
   for (const Json& time : json["step_times"]) {
     measurement.step_times.push_back(Duration::FromNs(time.get<std::int64_t>()));
   }

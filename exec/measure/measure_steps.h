@@ -7,6 +7,7 @@
 
 #include "exec/executor/step_executor.h"
 #include "model/ir/document.h"
+#include "model/ir/result.h"
 #include "model/ir/timeline.h"
 
 namespace dcsim::exec {
@@ -43,6 +44,7 @@ struct RankMeasurement {
   Duration compute;                // of the traced steps, mean
   Duration exposed_communication;  // the same
   Duration traced_step;            // between ends on the compute stream, mean
+  HostReading host;                // of the measured steps
   std::vector<CollectiveBusy> busy;  // mean over the traced steps
   std::optional<Timeline> timeline;  // of the last of them
 };

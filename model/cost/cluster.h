@@ -172,6 +172,8 @@ struct Cluster {
   /// How many times the profiled GPU's energy the hungriest GPU of the job needs for the same work:
   /// at the power limit it has the lowest clock, and all others wait for it.
   double straggler_power = 1;
+  /// How many times as long the host's calls take as they were measured, on the slowest rank.
+  double host_slowdown = 1;
   /// W that operators let each GPU take. None: what the GPU's power model says, at which profiles
   /// were taken.
   std::optional<double> power_limit_watts;

@@ -147,14 +147,29 @@ void ReadPatterns(ObjectReader& object, Cluster& cluster) {
 }
 
 /// One number of the slowest GPU, from 1 to `most`.
-void ReadStraggler(ObjectReader& object,
-                   std::string_view key,
-                   int most,
-                   const std::string& expected,
-                   double& target) {
-  if (object.Optional(key, ReadNumber, target) && !(target >= 1 && target <= most)) {
-    object.faults().Add(object.At(key), expected + ", from 1 to " + std::to_string(most));
+void ReadRatio(ObjectReader& object,
+               std::string_view key,
+               double least,
+               int most,
+               const std::string& expected,
+               double& target) {
+  if (object.Optional(key, ReadNumber, target) && !(target >= least && target <= most)) {
+    object.faults().Add(object.At(key), expected + ", from " + (least < 1 ? "0.1" : "1") + " to " +
+                                            std::to_string(most));
   }
+}
+
+void ReadSlowdowns(ObjectReader& object, Cluster& cluster) {
+  constexpr int kMostTimes = 100;
+  constexpr int kMostPower = 10;
+  constexpr double kLeastSlowdown = 0.1;
+  ReadRatio(object, "straggler", 1, kMostTimes,
+            "expected how many times as long one rank's kernels take", cluster.straggler);
+  ReadRatio(object, "straggler_power", 1, kMostPower,
+            "expected how many times the profiled GPU's energy one GPU needs",
+            cluster.straggler_power);
+  ReadRatio(object, "host_slowdown", kLeastSlowdown, kMostTimes,
+            "expected how many times as long the host's calls take", cluster.host_slowdown);
 }
 
 /// Behind the GPU and its power model.
@@ -211,13 +226,7 @@ Cluster ReadCluster(const Json& document, const Locator& locate) {
   } else if (cluster.nodes > 1) {
     faults.Add(root, "key 'inter_node' is missing; a cluster of several nodes needs it");
   }
-  constexpr int kMostStraggler = 100;
-  ReadStraggler(object, "straggler", kMostStraggler,
-                "expected how many times as long one rank's kernels take", cluster.straggler);
-  constexpr int kMostPower = 10;
-  ReadStraggler(object, "straggler_power", kMostPower,
-                "expected how many times the profiled GPU's energy one GPU needs",
-                cluster.straggler_power);
+  ReadSlowdowns(object, cluster);
   ReadPowerLimit(object, cluster);
   object.Required("measured", ReadString, cluster.measured);
   ReadTables(object, cluster);

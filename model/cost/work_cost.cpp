@@ -306,7 +306,7 @@ std::vector<WorkCost> EstimateWorks(const Schedule& schedule,
   costs.reserve(schedule.works().size());
   for (const Work& work : schedule.works()) {
     WorkCost cost = CostOf(inputs, work);
-    cost.host += cluster.host.event * work.events;
+    cost.host = Scaled(cost.host + cluster.host.event * work.events, cluster.host_slowdown);
     SlowDown(work, cluster.straggler * clock_factors[static_cast<std::size_t>(cost.use)], cost);
     costs.push_back(cost);
   }

@@ -45,7 +45,8 @@ struct WorkCost {
 ///               Without GpuSpec::power it changes nothing
 ///
 /// With a straggler all costs are that rank's: its ops and memory work take Cluster::straggler
-/// times as long; collectives, which wait for it, as long as ever.
+/// times as long; collectives, which wait for it, as long as ever. What the host does takes
+/// Cluster::host_slowdown times as long as it was measured.
 std::vector<WorkCost> EstimateWorks(const Schedule& schedule,
                                     const Graph& graph,
                                     const Profile* profile,

@@ -59,6 +59,9 @@ void AddMeasurement(const MeasurementNotes& notes, Json& json) {
       entry["sm_clock_mhz"] = std::lround(rank.sm_clock_mhz);
       entry["power_watts"] = std::lround(rank.watts);
     }
+    if (rank.host.ops > 0) {
+      entry["host"] = {{"ops", rank.host.ops}, {"time_ns", rank.host.time.ns()}};
+    }
     json["ranks"].push_back(std::move(entry));
   }
   json["versions"] = notes.versions;

@@ -43,7 +43,14 @@ struct StopReport {
   std::uint32_t step = 0;
 };
 
-/// What one rank of a measured step saw of its GPU: time, memory, clock and power.
+/// What the host took for the first ops of the measured steps, while nothing made it wait: the
+/// median. No ops where it was not read, or was so far ahead of the GPU that it waited.
+struct HostReading {
+  std::int64_t ops = 0;
+  Duration time;
+};
+
+/// What one rank of a measured step saw of its GPU and host: time, memory, clock and power.
 struct RankReadings {
   Duration compute;  // of the traced steps, mean
   Duration exposed_communication;
@@ -54,6 +61,7 @@ struct RankReadings {
   Bytes outside_allocator;
   double sm_clock_mhz = 0;  // mean over the steps; 0 where it was not read
   double watts = 0;         // the same
+  HostReading host;
 };
 
 /// How a measured result came about.

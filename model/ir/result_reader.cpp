@@ -70,6 +70,25 @@ void ReadWorkload(ObjectReader& object, Result& result) {
   }
 }
 
+/// Of the ranks' readings those of their hosts; results before 2026-11-24 have none.
+std::vector<RankReadings> ReadRanks(ObjectReader& object) {
+  std::vector<RankReadings> ranks;
+  const Json* list = object.RequireArray("ranks");
+  const Path path = object.At("ranks");
+  for (std::size_t i = 0; list != nullptr && i < list->size(); ++i) {
+    const Path place(path, i);
+    ObjectReader rank((*list)[i], place, object.faults());
+    RankReadings& readings = ranks.emplace_back();
+    if (const Json* host = rank.Find("host")) {
+      const Path at = rank.At("host");
+      ObjectReader fields(*host, at, object.faults());
+      readings.host.ops = ReadAmount(fields, "ops");
+      ReadNs(fields, "time_ns", readings.host.time);
+    }
+  }
+  return ranks;
+}
+
 }  // namespace
 
 Result ReadResult(const Json& document, const Locator& locate) {
@@ -103,6 +122,9 @@ Result ReadResult(const Json& document, const Locator& locate) {
     result.plan = *plan;
   }
   object.Required("gpus", ReadInteger, result.gpus);
+  if (object.Find("ranks") != nullptr) {
+    result.measurement.emplace().ranks = ReadRanks(object);
+  }
   faults.ThrowIfAny();
   return result;
 }

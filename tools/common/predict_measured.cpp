@@ -7,6 +7,7 @@
 #include "model/ir/plan_reader.h"
 #include "model/ir/result_reader.h"
 #include "model/passes/resolve.h"
+#include "sim/analysis/host_slowdown.h"
 #include "tools/common/file.h"
 
 namespace dcsim {
@@ -41,6 +42,25 @@ Prediction PredictPlan(const Workload& workload,
   return Predict(LowerFor(plan, inputs), plan, inputs, keep_timeline);
 }
 
+std::optional<HostPrediction> PredictWithHost(const Result& measured,
+                                              const Workload& workload,
+                                              const Plan& plan,
+                                              Cluster cluster,
+                                              OpTimes times) {
+  if (!measured.measurement) {
+    return std::nullopt;
+  }
+  const auto profile = FindProfile(workload, cluster.gpu.name, times);
+  const PredictionInputs inputs{workload.graph, profile ? &*profile : nullptr, cluster};
+  const Schedule schedule = LowerFor(plan, inputs);
+  const auto slowdown = HostSlowdown(measured.measurement->ranks, schedule, inputs);
+  if (!slowdown) {
+    return std::nullopt;
+  }
+  cluster.host_slowdown *= *slowdown;
+  return HostPrediction{*slowdown, Predict(schedule, plan, inputs, /*keep_timeline=*/false).result};
+}
+
 MeasuredPair PredictMeasured(const std::string& file,
                              const std::string& folder,
                              const Cluster& cluster,
@@ -71,6 +91,7 @@ MeasuredPair PredictMeasured(const std::string& file,
   }
   try {
     pair.predicted = PredictPlan(workload, plan, cluster, /*keep_timeline=*/false, times).result;
+    pair.with_host = PredictWithHost(pair.measured, workload, plan, cluster, times);
   } catch (const Error& error) {
     throw Error(file + ": " + error.what());
   }

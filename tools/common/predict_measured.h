@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "model/cost/cluster.h"
@@ -18,11 +19,25 @@ Prediction PredictPlan(const Workload& workload,
                        bool keep_timeline,
                        OpTimes times = OpTimes::kProfiled);
 
+/// The same prediction with a host as slow as the measured step's was (HostSlowdown).
+struct HostPrediction {
+  double slowdown = 1;
+  Result predicted;
+};
+
+/// None where none of the measured result's ranks read its host. Throws as PredictPlan.
+std::optional<HostPrediction> PredictWithHost(const Result& measured,
+                                              const Workload& workload,
+                                              const Plan& plan,
+                                              Cluster cluster,
+                                              OpTimes times = OpTimes::kProfiled);
+
 /// A measured result, from its file, and the prediction for its plan.
 struct MeasuredPair {
   Json document;  // of the measured result
   Result measured;
   Result predicted;
+  std::optional<HostPrediction> with_host;  // where the measurement read its hosts
 };
 
 /// Reads a result of `dc-run step` and predicts its plan on the cluster.

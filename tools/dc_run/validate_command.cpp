@@ -31,7 +31,9 @@ void ShowCase(const Workload& workload,
               const ExecutionCase& execution,
               const ExecutionResult& executed) {
   Prediction prediction = PredictPlan(workload, execution.plan, cluster, /*keep_timeline=*/true);
-  std::string text = PrintComparison({name, executed.result, std::move(prediction.result)});
+  std::string text =
+      PrintComparison({name, executed.result, std::move(prediction.result),
+                       PredictWithHost(executed.result, workload, execution.plan, cluster)});
   if (executed.timeline && prediction.timeline) {
     // A schedule with a profile's footprints has the same tasks and works as one without.
     text += PrintDifferences(*prediction.timeline, *executed.timeline, execution.schedule,
@@ -119,7 +121,8 @@ std::string SuiteTable(const ValidateOptions& options, const Suite& suite, const
       const std::string file = folder + "/" + ResultName(plan, each) + ".json.gz";
       if (FileExists(file) && !ParseJson(ReadFile(file), file).value("plan", Json()).is_null()) {
         MeasuredPair pair = PredictMeasured(file, each.workload, cluster);
-        comparisons.push_back({file, std::move(pair.measured), std::move(pair.predicted)});
+        comparisons.push_back(
+            {file, std::move(pair.measured), std::move(pair.predicted), std::move(pair.with_host)});
       }
     }
   }

@@ -53,11 +53,17 @@ ExitCode RunCompare(const CompareOptions& options) {
   for (const std::string& file : files) {
     MeasuredPair pair = PredictMeasured(file, options.workload, cluster, options.times);
     if (!options.json.empty()) {
-      pairs.push_back({{"file", file},
-                       {"predicted", PrintResult(pair.predicted)},
-                       {"measured", std::move(pair.document)}});
+      Json entry = {{"file", file},
+                    {"predicted", PrintResult(pair.predicted)},
+                    {"measured", std::move(pair.document)}};
+      if (pair.with_host) {
+        entry["with_host"] = {{"slowdown", pair.with_host->slowdown},
+                              {"predicted", PrintResult(pair.with_host->predicted)}};
+      }
+      pairs.push_back(std::move(entry));
     }
-    comparisons.push_back({file, std::move(pair.measured), std::move(pair.predicted)});
+    comparisons.push_back(
+        {file, std::move(pair.measured), std::move(pair.predicted), std::move(pair.with_host)});
   }
   if (!options.json.empty()) {
     const Json document = {{"format", "dc-comparison/1"}, {"comparisons", std::move(pairs)}};

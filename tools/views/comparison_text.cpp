@@ -82,9 +82,35 @@ std::string CollectiveLines(const Comparison& comparison) {
   return lines;
 }
 
+/// 1.743 -> "1.7x".
+std::string Times(double factor) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.1fx", factor);
+  return text.data();
+}
+
+/// In a row: the error with the host's pace.
+std::string HostNote(const Comparison& each) {
+  if (!each.with_host) {
+    return "";
+  }
+  const double error = Error(static_cast<double>(each.with_host->predicted.step_time.ns()),
+                             static_cast<double>(each.measured.step_time.ns()));
+  return "   with " + Times(each.with_host->slowdown) + " host times " + Signed(error);
+}
+
 bool SameBytes(const Comparison& each) {
   return each.predicted.peak_reserved == each.measured.peak_reserved &&
          each.predicted.peak_allocated == each.measured.peak_allocated;
+}
+
+/// The step's time as it is predicted with the host's pace.
+std::string HostLine(const Comparison& comparison) {
+  return comparison.with_host
+             ? ComparisonLine("  with " + Times(comparison.with_host->slowdown) + " host times",
+                              comparison.with_host->predicted.step_time,
+                              comparison.measured.step_time)
+             : "";
 }
 
 /// The numbers of one line of the table.
@@ -95,7 +121,7 @@ std::string Row(const Comparison& each) {
          Flush(Signed(StepError(each)), kNumber) + "   reserved" +
          Flush(FormatBytes(each.predicted.peak_reserved), kNumber) +
          Flush(FormatBytes(each.measured.peak_reserved), kNumber) + "  " +
-         (SameBytes(each) ? "same byte" : Signed(ReservedError(each))) + "\n";
+         (SameBytes(each) ? "same byte" : Signed(ReservedError(each))) + HostNote(each) + "\n";
 }
 
 /// Errors over the completed comparisons.
@@ -148,6 +174,7 @@ std::string PrintComparison(const Comparison& comparison) {
   }
   return comparison.name + "\n" + Line("", "predicted", "measured", "error") +
          ComparisonLine("step time", predicted.step_time, measured.step_time) +
+         HostLine(comparison) +
          ComparisonLine("  compute", predicted.compute - predicted.compute_gaps, measured.compute) +
          ComparisonLine(
              "  exposed communication",

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "model/ir/result.h"
+#include "tools/common/predict_measured.h"
 
 namespace dcsim {
 
@@ -12,6 +14,7 @@ struct Comparison {
   std::string name;  // of the measured file
   Result measured;
   Result predicted;
+  std::optional<HostPrediction> with_host;
 };
 
 /// A labelled line: predicted, measured, error in percent of the measured.

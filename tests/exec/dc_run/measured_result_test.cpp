@@ -35,6 +35,7 @@ class MeasuredResultTest : public testing::Test {
     ranks_[1].compute = Ns(70);
     ranks_[0].exposed_communication = Ns(10);
     ranks_[1].traced_step = Ns(260);
+    ranks_[1].host = {8, Ns(90)};
     ranks_[0].peak_allocated = Bytes(1000);
     ranks_[1].peak_allocated = Bytes(900);
     ranks_[1].peak_reserved = Bytes(4096);
@@ -76,6 +77,7 @@ TEST_F(MeasuredResultTest, TimesAreThoseOfTheRankThatWaitsLeast) {
   EXPECT_EQ(result.measurement->ranks[0].compute, Ns(50));
   EXPECT_EQ(result.measurement->ranks[0].exposed_communication, Ns(10));
   EXPECT_EQ(result.measurement->ranks[1].traced_step, Ns(260));
+  EXPECT_EQ(result.measurement->ranks[1].host.ops, 8);
 }
 
 TEST_F(MeasuredResultTest, LossesAreMeansOverRanks) {
@@ -109,6 +111,8 @@ TEST_F(MeasuredResultTest, RanksSendWhatTheyMeasured) {
   EXPECT_EQ(sent.losses, ranks_[1].losses);
   EXPECT_EQ(sent.compute, Ns(70));
   EXPECT_EQ(sent.traced_step, Ns(260));
+  EXPECT_EQ(sent.host.ops, 8);
+  EXPECT_EQ(sent.host.time, Ns(90));
   EXPECT_EQ(sent.peak_reserved, Bytes(4096));
   EXPECT_EQ(sent.retries, 2);
   ASSERT_EQ(sent.busy.size(), 1U);

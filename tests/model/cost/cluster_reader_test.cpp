@@ -265,6 +265,14 @@ TEST(ClusterReaderTest, StragglerIsRead) {
   EXPECT_EQ(ReadCluster(document, PointerLocator("c")).straggler, 1.05);
 }
 
+// The host that was measured may have been the slow one.
+TEST(ClusterReaderTest, HostSlowdownIsRead) {
+  EXPECT_EQ(TestCluster().host_slowdown, 1);
+  Json document = ClusterDocument();
+  document["host_slowdown"] = 0.8;
+  EXPECT_EQ(ReadCluster(document, PointerLocator("c")).host_slowdown, 0.8);
+}
+
 Json PowerDocument() {
   return {{"limit_watts", 700},
           {"idle_watts", 100},
@@ -391,6 +399,9 @@ INSTANTIATE_TEST_SUITE_P(
         Break{"FastStraggler", [](Json& d) { d["straggler"] = 0.9; },
               "c: /straggler: expected how many times as long one rank's kernels take, from 1 to "
               "100"},
+        Break{"FastHost", [](Json& d) { d["host_slowdown"] = 0.05; },
+              "c: /host_slowdown: expected how many times as long the host's calls take, from 0.1 "
+              "to 100"},
         Break{"NoMeasured", [](Json& d) { d.erase("measured"); }, "c: key 'measured' is missing"},
         Break{"UnknownKey", [](Json& d) { d["intranode"] = 1; },
               "c: /intranode: unknown key 'intranode', did you mean 'intra_node'?"},

@@ -343,6 +343,21 @@ TEST(WorkCostTest, StragglerSlowsItsKernelsAlone) {
   EXPECT_EQ(after[1].device, before[1].device);
 }
 
+TEST(WorkCostTest, ASlowHostTakesItsTimesOfEveryCall) {
+  ScheduleBuilder builder(1, ScheduleOptions());
+  TaskDraft draft;
+  draft.work = OpWork(1);
+  draft.work.events = 2;
+  builder.Add(draft);
+  const Schedule schedule = std::move(builder).Build();
+  const Graph graph = LargeProduct("bfloat16");
+  Cluster slow = TestCluster();
+  slow.host_slowdown = 1.5;
+  const auto cost = EstimateWorks(schedule, graph, nullptr, slow).at(0);
+  EXPECT_EQ(cost.host.ns(), (slow.host.launch.ns() + 2 * slow.host.event.ns()) * 3 / 2);
+  EXPECT_EQ(cost.device, EstimateWorks(schedule, graph, nullptr, TestCluster()).at(0).device);
+}
+
 /// Of a gather on one rank, of a parameter or of flat weights (none).
 WorkCost GatherAlone(ParamId param) {
   ScheduleBuilder builder(1, ScheduleOptions());

@@ -36,6 +36,16 @@ TEST(ResultReaderTest, ReadsWhatWasPrinted) {
   EXPECT_EQ(PrintResult(Read(document)), document);
 }
 
+TEST(ResultReaderTest, HostsOfRanksAreRead) {
+  Json document = PrintResult(Sample());
+  document["ranks"] = {{{"compute_ns", 7}}, {{"host", {{"ops", 12}, {"time_ns", 80}}}}};
+  const auto ranks = Read(document).measurement->ranks;
+  ASSERT_EQ(ranks.size(), 2U);
+  EXPECT_EQ(ranks[0].host.ops, 0);
+  EXPECT_EQ(ranks[1].host.ops, 12);
+  EXPECT_EQ(ranks[1].host.time, Duration::FromNs(80));
+}
+
 TEST(ResultReaderTest, EveryFaultIsReported) {
   Json document = PrintResult(Sample());
   document["step_time_ns"] = -1;

@@ -66,6 +66,16 @@ TEST(ResultTest, ClockAndPowerOfARankArePrintedWhereTheyWereRead) {
   EXPECT_EQ(ranks[1]["power_watts"], 689);
 }
 
+TEST(ResultTest, TheHostOfARankIsPrintedWhereItWasRead) {
+  Result result = Completed();
+  result.measurement.emplace();
+  result.measurement->ranks.resize(2);
+  result.measurement->ranks[1].host = {12, Duration::FromUs(80)};
+  const Json ranks = PrintResult(result)["ranks"];
+  EXPECT_FALSE(ranks[0].contains("host"));
+  EXPECT_EQ(ranks[1]["host"], Json({{"ops", 12}, {"time_ns", 80'000}}));
+}
+
 // A measured step has no gaps in its compute: kernels count, not ops.
 TEST(ResultTest, GapsAreThoseOfAPrediction) {
   Result result = Completed();

@@ -35,6 +35,16 @@ TEST(ComparisonTextTest, OneByteIsNotTheSame) {
   EXPECT_THAT(PrintComparison(StepsOf(1, 1)), HasSubstr("same byte"));
 }
 
+// Predicted 100, with the host's pace 118, measured 120.
+TEST(ComparisonTextTest, TheHostsPaceHasItsOwnError) {
+  Comparison slow = StepsOf(100, 120);
+  slow.with_host = {1.74, StepsOf(118, 120).predicted};
+  EXPECT_THAT(PrintComparison(slow),
+              testing::ContainsRegex("with 1.7x host times +118 ms +120 ms +-1.7 %"));
+  EXPECT_THAT(PrintComparisonTable({slow}), HasSubstr("-16.7 %"));
+  EXPECT_THAT(PrintComparisonTable({slow}), HasSubstr("with 1.7x host times -1.7 %"));
+}
+
 TEST(ComparisonTextTest, StepsThatDidNotCompleteAreNotCounted) {
   Comparison stopped = StepsOf(1, 0);
   stopped.measured.outcome = "out_of_memory";

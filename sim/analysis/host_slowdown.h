@@ -1,0 +1,19 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "model/ir/result.h"
+#include "sim/analysis/predict.h"
+
+namespace dcsim {
+
+/// How many times as long the hosts of a measured step took for its first ops as these are
+/// priced: the slowest rank's, which all others wait for. None where no rank's was read.
+///
+/// Throws Error when the cluster cannot price a task (EstimateWorks).
+std::optional<double> HostSlowdown(const std::vector<RankReadings>& ranks,
+                                   const Schedule& schedule,
+                                   const PredictionInputs& inputs);
+
+}  // namespace dcsim

@@ -1,0 +1,42 @@
+#include "sim/analysis/host_slowdown.h"
+
+#include <gtest/gtest.h>
+
+#include "model/passes/resolve.h"
+#include "tests/sim/test_cluster.h"
+#include "tests/support/tiny_graphs.h"
+
+namespace dcsim {
+namespace {
+
+/// A step of TwoLayers on two ranks, of which each op costs the host a launch of HandCluster.
+struct Step {
+  std::optional<double> Slowdown(const std::vector<RankReadings>& ranks) const {
+    return HostSlowdown(ranks, LowerFor(plan, inputs), inputs);
+  }
+  /// What a rank took for the three ops of the forward.
+  RankReadings Read(double slowdown) const {
+    RankReadings rank;
+    rank.host = {3, Duration::FromNs(std::llround(3 * slowdown *
+                                                  static_cast<double>(cluster.host.launch.ns())))};
+    return rank;
+  }
+
+  Graph graph = TwoLayers();
+  Cluster cluster = HandCluster();
+  Plan plan = Resolve(TinySpec(1), graph, 2);
+  PredictionInputs inputs{graph, nullptr, cluster};
+};
+
+TEST(HostSlowdownTest, TheSlowestRankCounts) {
+  const Step step;
+  EXPECT_NEAR(*step.Slowdown({step.Read(1.25), step.Read(1.75), step.Read(1.5)}), 1.75, 1e-9);
+}
+
+TEST(HostSlowdownTest, NothingIsKnownWithoutReadings) {
+  EXPECT_FALSE(Step().Slowdown({}));
+  EXPECT_FALSE(Step().Slowdown({RankReadings(), RankReadings()}));
+}
+
+}  // namespace
+}  // namespace dcsim
