@@ -18,7 +18,7 @@ TABLE = SOURCE / "docs" / "accuracy_cases.md"
 # Percentage points by which an error may grow: what rounding in the table hides.
 SLACK = 0.1
 # Of the table of cases.
-COLUMNS = 11
+COLUMNS = 12
 # Plans of a run from which on their order says something, and the difference in percent that a second run keeps.
 ORDERED = 7
 APART = 1.5
@@ -90,6 +90,15 @@ def bounded(pair):
     return named or not profiled or plan["release"] != "event_ordered" or offloads or pair["measured"]["peak_reserved_bytes"] <= pair["predicted"]["peak_reserved_most_bytes"]
 
 
+def with_host(pair):
+    """How many times as long as priced the host took in the measured step, and the error of the prediction with such a
+    host; None where the measurement did not read its host, or the host waited for the GPU."""
+    if "with_host" not in pair:
+        return None
+    predicted = pair["with_host"]["predicted"]
+    return pair["with_host"]["slowdown"], 100 * (predicted["step_time_ns"] / pair["measured"]["step_time_ns"] - 1)
+
+
 def rivals_of(measured):
     """What steps of one workload share that ran in the same go and do the same work; None of a step alone."""
     words = measured["command"].split()
@@ -139,6 +148,7 @@ def row(pair):
         "exposed": exposed_error,
         "exposed_near": exposed_near,
         "clock": clock_error(pair),
+        "host": with_host(pair),
         "bounded": bounded(pair),
         "same": all(predicted[key] == measured[key] for key in ("peak_allocated_bytes", "peak_reserved_bytes")),
     }
@@ -202,6 +212,10 @@ def exposed_text(each):
     return "" if each["exposed"] is None else f"{each['exposed']:+.1f}"
 
 
+def host_text(each):
+    return "" if each["host"] is None else f"{each['host'][0]:.1f}x {each['host'][1]:+.1f}"
+
+
 def clock_text(each):
     return "" if each["clock"] is None else f"{each['clock']:+.1f}"
 
@@ -212,6 +226,21 @@ def stop_lines(stops):
     return [*lines, *(f"| {' | '.join(each)} |" for each in stops), ""]
 
 
+def host_lines(rows):
+    """Steps whose hosts were read: errors as predicted, and with a host of that pace."""
+    read = [each for each in rows if each["host"] is not None]
+    if not read:
+        return []
+    before, after = [each["error"] for each in read], [each["host"][1] for each in read]
+    slow = [each["host"][0] for each in read]
+    (worst_before, mean_before), (worst_after, mean_after) = summary(before), summary(after)
+    return [
+        f"Of the {len(read)} steps whose host was read ({min(slow):.1f} to {max(slow):.1f} times as slow as priced) the mean error is "
+        f"{mean_before:.1f} %, {worst_before:+.1f} % at worst; predicted with such a host {mean_after:.1f} % and {worst_after:+.1f} %.",
+        "",
+    ]
+
+
 def table_text(rows, stops):
     lines = [
         "# Measured steps, and what is predicted for them",
@@ -219,7 +248,7 @@ def table_text(rows, stops):
         "Made by `tools/accuracy.py`; a test predicts every row again and fails when an error grows. ms: median step, maximum over ranks.",
         "Inside: the measured step is within the prediction's bound (nine of ten should be).",
         "Error: predicted against measured, %. Roofline: the same without the workload's profile (`--no-profile`), ops priced by the roofline. Spread: longest less shortest repeat, % of the median. Memory: errors of peak allocated and reserved, %.",
-        "Exposed: exposed communication, predicted less measured, % of the step; near: within a tenth of it or a percent of the step; nothing where traced steps took more than 3 % longer than timed ones. Clock: predicted against the slowest GPU's, %, where it was read.",
+        "Exposed: exposed communication, predicted less measured, % of the step; near: within a tenth of it or a percent of the step; nothing where traced steps took more than 3 % longer than timed ones. Clock: predicted against the slowest GPU's, %, where it was read. Host: how many times as long as priced it took in the measured step, where it set the pace, and the error with such a host.",
         "",
     ]
     for key in ("workload", "cluster"):
@@ -239,12 +268,12 @@ def table_text(rows, stops):
                 f"| {mean_roofline:.1f} % | {worst_roofline:+.1f} % |"
             )
         lines.append("")
-    lines += order_lines(rows) + stop_lines(stops)
-    lines += ["| workload | cluster | plan | predicted | measured | error | roofline | spread | exposed | clock | memory |", "| --- " * COLUMNS + "|"]
+    lines += order_lines(rows) + stop_lines(stops) + host_lines(rows)
+    lines += ["| workload | cluster | plan | predicted | measured | error | roofline | host | spread | exposed | clock | memory |", "| --- " * COLUMNS + "|"]
     for each in rows:
         lines.append(
             f"| {each['workload']} | {each['cluster']} | {each['plan']} | {each['predicted']:.2f} | {each['measured']:.2f} "
-            f"| {each['error']:+.1f} | {each['roofline']:+.1f} | {each['spread']:.1f} "
+            f"| {each['error']:+.1f} | {each['roofline']:+.1f} | {host_text(each)} | {each['spread']:.1f} "
             f"| {exposed_text(each)} | {clock_text(each)} | {memory_text(each)} |"
         )
     return "\n".join(lines) + "\n"

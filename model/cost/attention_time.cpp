@@ -1,6 +1,7 @@
 #include "model/cost/attention_time.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <numeric>
 #include <queue>
@@ -128,6 +129,14 @@ double CudnnSeconds(const AttentionShape& of, std::int64_t element, const GpuSpe
               : 0);
 }
 
+/// The width of heads that the flash kernels pad one to. Source: PyTorch 2.11's copy of
+/// FlashAttention, flash_api.cpp and static_switch.h.
+std::int64_t FlashHead(std::int64_t width) {
+  constexpr std::array<std::int64_t, 6> kWidths = {32, 64, 96, 128, 192, 256};
+  const auto* found = std::lower_bound(kWidths.begin(), kWidths.end(), width);
+  return found == kWidths.end() ? width : *found;
+}
+
 /// Of the flash kernels, and of the memory-efficient ones in float32.
 double FlashSeconds(const Graph& graph,
                     OpId id,
@@ -145,7 +154,8 @@ double FlashSeconds(const Graph& graph,
                            static_cast<double>(CountFlops(graph, id)) *
                            static_cast<double>(gpu.multiprocessors) / efficiency;  // seconds a FLOP
   const std::int64_t products = of.backward ? 5 : 2;
-  const double pair = processor * static_cast<double>(2 * products * of.head_dim * kBlock * kBlock);
+  const double pair =
+      processor * static_cast<double>(2 * products * FlashHead(of.head_dim) * kBlock * kBlock);
   const double block = rates.block.seconds() + (of.causal ? rates.diagonal.seconds() : 0);
   const double shared = heads * (static_cast<double>(own) * block +
                                  static_cast<double>(BlockPairs(own, others, of.causal)) * pair);

@@ -88,6 +88,11 @@ struct GpuSpec {
   std::string source;  // of these figures, for people
 
   double MatmulFlops(DType dtype) const;  // peak, 0 when the GPU has no such products
+
+  /// Start to start, of kernels of memory work, beyond their bytes.
+  Duration memory_pace() const {
+    return gaps.memory.value_or(shortest_kernel + gaps.kernel.value_or(Duration()));
+  }
 };
 
 /// What the host thread spends on each kind of call.

@@ -280,6 +280,10 @@ DeviceUse CollectiveUse(Engine engine, int ranks) {
   return engine == Engine::kNccl ? DeviceUse::kCollective : DeviceUse::kCopyEngine;
 }
 
+Duration CollectiveStart(const Cluster& cluster, int ranks) {
+  return ranks == 1 ? cluster.gpu.gaps.start.value_or(Duration()) : Duration();
+}
+
 double AlikeCalls(std::span<const CollectivePart> parts) {
   double sum = 0;
   double squares = 0;
@@ -348,6 +352,13 @@ Estimate GroupTime(const Cluster& cluster,
   Bytes whole;
   for (const CollectivePart& part : parts) {
     whole += part.payload;
+  }
+  if (ranks == 1) {
+    Estimate time = CollectiveTime(cluster, kind, engine, whole, ranks);
+    time.time += kind == CollectiveKind::kAllReduce
+                     ? Duration()
+                     : cluster.gpu.memory_pace() * static_cast<std::int64_t>(parts.size() - 1);
+    return time;
   }
   if (parts.size() > kCallsInArguments && cluster.collective_channels > 0) {
     shape.first_channel = FirstChannel(kind, PayloadsOf(parts), cluster.collective_channels);

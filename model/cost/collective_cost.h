@@ -56,6 +56,10 @@ Estimate CollectiveTime(const Cluster& cluster,
 /// What a collective occupies of the GPU: one rank copies on its own GPU, behind other work.
 DeviceUse CollectiveUse(Engine engine, int ranks);
 
+/// WorkCost::start of NCCL's: of one rank's copy the time that its kernel starts behind what lets
+/// it; those of several ranks have gaps in which ranks meet, too.
+Duration CollectiveStart(const Cluster& cluster, int ranks);
+
 /// One call of a collective, whose tensor begins `offset` behind a multiple of 16 bytes.
 struct CollectivePart {
   Bytes payload;
@@ -74,7 +78,7 @@ double AlikeCalls(std::span<const CollectivePart> parts);
 double UnalignedShare(CollectiveKind kind, std::span<const CollectivePart> parts, int ranks);
 
 /// CollectiveTime of calls in one group, or of a single one: its payload is theirs together, and
-/// its shape what their sizes and places make.
+/// its shape what their sizes and places make. On one rank each call is a copy of its own.
 Estimate GroupTime(const Cluster& cluster,
                    CollectiveKind kind,
                    Engine engine,

@@ -57,13 +57,15 @@ std::size_t NearestDimension(const Value& value) {
   return nearest;
 }
 
-/// Whether neighbours in the result lie apart in an operand as large.
+/// Whether neighbours in the result lie in other sectors of memory in an operand as large.
 bool IsTransposed(const Value& operand, const Value& result) {
   if (operand.shape.size() != result.shape.size() || result.shape.empty()) {
     return false;
   }
   const std::size_t nearest = NearestDimension(result);
-  return result.shape[nearest] > 1 && operand.strides[nearest] > 1;
+  constexpr std::int64_t kSector = 32;  // bytes
+  return result.shape[nearest] > 1 &&
+         operand.strides[nearest] * ElementBytes(operand.dtype) >= kSector;
 }
 
 bool IsIndex(const Value& value, const Value& result) {

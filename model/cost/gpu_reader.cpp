@@ -112,6 +112,20 @@ void ReadGaps(ObjectReader& fields, DeviceGaps& gaps) {
   ReadOptionalTime(fields, "queued", gaps.queued);
 }
 
+/// A share of the speed alone, where the key is there.
+void ReadSpeed(ObjectReader& fields, std::string_view key, std::int32_t& permille) {
+  double share = 1;
+  if (!fields.Optional(key, ReadNumber, share)) {
+    return;
+  }
+  constexpr double kLeast = 0.01;
+  if (!(share >= kLeast && share <= 1)) {
+    fields.faults().Add(fields.At(key), "expected a share of the undisturbed speed, 0.01 to 1");
+    return;
+  }
+  permille = static_cast<std::int32_t>(std::lround(share * Contention::kAlone));
+}
+
 /// A row of the contention table: {collective: 0.68, streaming: 0.95}.
 void ReadContentionRow(const Json& value,
                        const Path& path,
@@ -119,17 +133,7 @@ void ReadContentionRow(const Json& value,
                        Contention::Row& permille) {
   ObjectReader fields(value, path, faults);
   for (std::size_t beside = 0; beside < kDeviceUses; ++beside) {
-    const std::string_view name = DeviceUseNames()[beside];
-    double share = 1;
-    if (!fields.Optional(name, ReadNumber, share)) {
-      continue;
-    }
-    constexpr double kLeast = 0.01;
-    if (!(share >= kLeast && share <= 1)) {
-      faults.Add(fields.At(name), "expected a share of the undisturbed speed, 0.01 to 1");
-      continue;
-    }
-    permille[beside] = static_cast<std::int32_t>(std::lround(share * Contention::kAlone));
+    ReadSpeed(fields, DeviceUseNames()[beside], permille[beside]);
   }
   fields.RejectUnknown();
 }
@@ -165,6 +169,7 @@ void ReadContention(ObjectReader& fields, Contention& contention) {
   }
   fields.Optional("streaming_kernel", ReadDuration, contention.streaming_kernel);
   fields.Optional("collective_start", ReadDuration, contention.collective_start);
+  ReadSpeed(fields, "to_host", contention.to_host);
   ReadRanksApart(fields, contention);
   contention.measured = true;
 }

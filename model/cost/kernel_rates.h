@@ -95,8 +95,10 @@ struct CudnnAttentionRates {
   double wide_masked = 1;  // … with such heads and a mask, beside `wide`
 };
 
-/// Adding up what several indices name.
+/// Elements that indices name.
 struct IndexingRates {
+  double gathered = 0;                    // elements a second of gather, and of scatter
+  double scatter_added = 0;               // of scatter_add, in atomic additions
   Duration sort;                          // of some ten thousand keys, however few
   Duration put;                           // of index_put: looking for indices outside, and sorting
   double elements_per_second = 0;         // added by it, in rows
@@ -107,6 +109,7 @@ struct IndexingRates {
 /// Group norms, in several kernels.
 struct GroupNormRates {
   double elements_per_second = 0;
+  double group_elements_per_second = 0;  // of one group, which one thread block sums
   double backward_elements_per_second = 0;
 };
 
@@ -117,8 +120,10 @@ struct ConvolutionRates {
   double few_channels = 1;        // of the peak, with fewer than eight channels in
   double depthwise = 0;           // multiply-adds a second, each channel alone
   double depthwise_backward = 0;  // the same, of both gradients
-  double layout = 0;              // elements a second that change between layouts
-  double weight_layout = 0;       // the same, of weights, and of images of fewer than 8 channels
+  double planar_depthwise = 0;    // the same where channels are not last: PyTorch's own kernels
+  double planar_depthwise_backward = 0;
+  double layout = 0;         // elements a second that change between layouts
+  double weight_layout = 0;  // the same, of weights, and of images of fewer than 8 channels
 };
 
 struct ProductRates {

@@ -86,10 +86,13 @@ void ReadEfficientAttention(ObjectReader& fields, EfficientAttentionRates& rates
 
 void ReadGroupNorm(ObjectReader& fields, GroupNormRates& rates) {
   ReadPositive(fields, "elements_per_second", rates.elements_per_second);
+  ReadPositive(fields, "group_elements_per_second", rates.group_elements_per_second);
   ReadPositive(fields, "backward_elements_per_second", rates.backward_elements_per_second);
 }
 
 void ReadIndexing(ObjectReader& fields, IndexingRates& rates) {
+  ReadPositive(fields, "gathered", rates.gathered);
+  ReadPositive(fields, "scatter_added", rates.scatter_added);
   fields.Required("sort", ReadDuration, rates.sort);
   fields.Required("put", ReadDuration, rates.put);
   ReadPositive(fields, "elements_per_second", rates.elements_per_second);
@@ -103,6 +106,8 @@ void ReadConvolution(ObjectReader& fields, ConvolutionRates& rates) {
   ReadShare(fields, "few_channels", rates.few_channels);
   ReadPositive(fields, "depthwise", rates.depthwise);
   ReadPositive(fields, "depthwise_backward", rates.depthwise_backward);
+  ReadPositive(fields, "planar_depthwise", rates.planar_depthwise);
+  ReadPositive(fields, "planar_depthwise_backward", rates.planar_depthwise_backward);
   ReadPositive(fields, "layout", rates.layout);
   ReadPositive(fields, "weight_layout", rates.weight_layout);
 }

@@ -8,6 +8,7 @@
 #include "model/cost/op_flops.h"
 #include "model/cost/reduce_shape.h"
 #include "model/cost/roofline.h"
+#include "model/cost/rows_by_index.h"
 
 namespace dcsim {
 namespace {
@@ -74,7 +75,7 @@ class MemoryWork {
       std::string_view name;
       Part part;
     };
-    static constexpr std::array<Named, 14> kParts = {{
+    static constexpr std::array<Named, 17> kParts = {{
         {"aten::embedding", &MemoryWork::Embedding},
         {"aten::embedding_dense_backward", &MemoryWork::EmbeddingBackward},
         {"aten::cat", &MemoryWork::Concatenation},
@@ -83,6 +84,9 @@ class MemoryWork {
         {"aten::index.Tensor", &MemoryWork::Lookup},
         {"aten::index_put", &MemoryWork::IndexPut},
         {"aten::_unsafe_index_put", &MemoryWork::IndexPut},
+        {"aten::gather", &MemoryWork::Gathered},
+        {"aten::scatter.src", &MemoryWork::Scattered},
+        {"aten::scatter_add", &MemoryWork::Scattered},
         {"aten::sort", &MemoryWork::Sorted},
         {"aten::argsort", &MemoryWork::Sorted},
         {"aten::slice_backward", &MemoryWork::Padded},
@@ -125,10 +129,17 @@ class MemoryWork {
     const double kernels = shifts == nullptr ? 1 : static_cast<double>(shifts->size());
     return kernels * static_cast<double>(Result().numel()) / rates_.elements_per_second.rolled;
   }
+  /// Moments take a thread block a group, so few large groups leave the GPU idle.
   double GroupNorm() const {
     const GroupNormRates& rates = rates_.group_norm;
-    return Numel(op_.inputs.front()) /
-           (IsBackward() ? rates.backward_elements_per_second : rates.elements_per_second);
+    const double elements = Numel(op_.inputs.front());
+    if (IsBackward()) {
+      return elements / rates.backward_elements_per_second;
+    }
+    const double groups = op_.outputs.size() > 1 ? Numel(op_.outputs[1]) : 1;  // their means
+    return std::max(elements / rates.elements_per_second,
+                    elements / groups / rates.group_elements_per_second +
+                        elements / rates_.elements_per_second.alike);
   }
 
   bool IsBackward() const { return target_.find("backward") != std::string_view::npos; }
@@ -176,15 +187,19 @@ class MemoryWork {
   double IndexPut() const {
     const IndexingRates& rates = rates_.indexing;
     const double elements = Numel(op_.inputs.back());
-    const bool adds =
-        std::any_of(op_.arguments.begin(), op_.arguments.end(), [](const Argument& a) {
-          const bool* flag = std::get_if<bool>(&a);
-          return flag != nullptr && *flag;
-        });
+    const bool adds = AddsByIndex(graph_, id_);
     const double rate = !adds              ? rates_.elements_per_second.alike
                         : IndexedRow() > 1 ? rates.elements_per_second
                                            : rates.single_elements_per_second;
     return Copying() + (adds ? rates.put.seconds() + SameRows(elements) : 0) + elements / rate;
+  }
+
+  /// Elements one by one, each at an index of its own.
+  double Gathered() const { return Numel(op_.inputs[1]) / rates_.indexing.gathered; }
+  double Scattered() const {
+    const IndexingRates& rates = rates_.indexing;
+    const bool adds = target_ == "aten::scatter_add";
+    return Copying() + Numel(op_.inputs[1]) / (adds ? rates.scatter_added : rates.gathered);
   }
 
   double Filling(const Value& value) const {
@@ -313,12 +328,12 @@ class MemoryWork {
   }
 
   double EmbeddingBackward() const {
-    constexpr double kFew = 3072;  // indices that are added one after the other
     const EmbeddingBackwardRates& rates = rates_.embedding_backward;
     const double indices = Numel(op_.inputs.back());
-    const double adding = indices <= kFew ? indices * rates.index.seconds()
-                                          : rates.sort.seconds() + Numel(op_.inputs.front()) /
-                                                                       rates.elements_per_second;
+    const double adding =
+        !SortsIndices(graph_, id_)
+            ? indices * rates.index.seconds()
+            : rates.sort.seconds() + Numel(op_.inputs.front()) / rates.elements_per_second;
     return Filling(Result()) + adding;
   }
 

@@ -90,10 +90,13 @@ bool IsOneDimensional(const Value& input) {
   return input.shape.size() == 3;
 }
 
-/// Such copies of a tensor.
-double OneDimensionalCopy(const Value& tensor, const GpuSpec& gpu) {
-  const bool copied = IsOneDimensional(tensor) && tensor.strides[2] != 1 && tensor.shape[2] > 1;
-  return copied ? ContiguousCopySeconds(tensor, gpu) : 0;
+bool HasChannelsLast(const Value& input) {
+  return input.strides[1] == 1 && !IsOneDimensional(input);
+}
+
+/// Where channels are not last, what a convolution reads has to be contiguous.
+double PlanarCopy(const Value& tensor, const GpuSpec& gpu) {
+  return tensor.is_contiguous() ? 0 : ContiguousCopySeconds(tensor, gpu);
 }
 
 /// What it takes to bring channels last, and back, where they are not. Kernels of one element need
@@ -103,7 +106,7 @@ double LayoutSeconds(const Value& input,
                      const Value& result,
                      bool backward,
                      const ConvolutionRates& rates) {
-  if ((input.strides[1] == 1 && !IsOneDimensional(input)) || HasSingleKernel(weight)) {
+  if (HasChannelsLast(input) || HasSingleKernel(weight)) {
     return 0;
   }
   const bool few = input.shape[1] < kFewChannels;
@@ -111,6 +114,24 @@ double LayoutSeconds(const Value& input,
   return times * static_cast<double>(input.numel()) / (few ? rates.weight_layout : rates.layout) +
          times * static_cast<double>(weight.numel()) / rates.weight_layout +
          static_cast<double>(result.numel()) / rates.layout;
+}
+
+/// Share of the peak. Kernels of one element over channels that are not last are products whose
+/// rows are a channel's elements.
+double ConvolutionShare(const Value& input,
+                        const Value& weight,
+                        bool backward,
+                        const KernelRates& kernels) {
+  const ConvolutionRates& rates = kernels.convolution;
+  if (input.shape[1] < kFewChannels) {
+    return rates.few_channels;
+  }
+  const std::int64_t row = input.numel() / (input.shape[0] * input.shape[1]);
+  const bool aligned = row * ElementBytes(input.dtype) % kAlignment == 0;
+  if (!aligned && HasSingleKernel(weight) && !HasChannelsLast(input)) {
+    return kernels.product.half_aligned;
+  }
+  return backward ? rates.backward : rates.forward;
 }
 
 double ConvolutionSeconds(const Graph& graph, OpId id, const GpuSpec& gpu) {
@@ -122,20 +143,20 @@ double ConvolutionSeconds(const Graph& graph, OpId id, const GpuSpec& gpu) {
   const Value& input = graph.value(op.inputs[first]);
   const Value& weight = graph.value(op.inputs[first + 1]);
   const Value& result = graph.value(backward ? op.inputs[0] : op.first_output());
+  const bool planar = !HasChannelsLast(input);
   const bool depthwise = weight.shape[1] == 1 && input.shape[1] > 1;
-  const bool few = !depthwise && input.shape[1] < kFewChannels;
-  const double peak = SecondsAtPeak(graph, id, gpu);
-  const double adds = static_cast<double>(CountFlops(graph, id)) / 2;
-  const double dense = peak / (few        ? rates.few_channels
-                               : backward ? rates.backward
-                                          : rates.forward);
-  const double products =
-      depthwise ? adds / (backward ? rates.depthwise_backward : rates.depthwise) : dense;
+  // Each channel alone: cuDNN takes those whose channels come last, PyTorch's own kernels others.
+  const double alone = planar
+                           ? (backward ? rates.planar_depthwise_backward : rates.planar_depthwise)
+                           : (backward ? rates.depthwise_backward : rates.depthwise);
+  const double products = depthwise ? static_cast<double>(CountFlops(graph, id)) / 2 / alone
+                                    : SecondsAtPeak(graph, id, gpu) /
+                                          ConvolutionShare(input, weight, backward, kernels);
   const bool bias =
       backward ? op.outputs.size() > 2 && !op.outputs[2].is_none() : op.inputs.size() > first + 2;
-  const double layouts = (depthwise ? 0 : LayoutSeconds(input, weight, result, backward, rates)) +
-                         OneDimensionalCopy(input, gpu) +
-                         (backward ? OneDimensionalCopy(result, gpu) : 0);
+  const double layouts =
+      (depthwise ? 0 : LayoutSeconds(input, weight, result, backward, rates)) +
+      (planar ? PlanarCopy(input, gpu) + (backward ? PlanarCopy(result, gpu) : 0) : 0);
   return kernels.product.start.seconds() + layouts +
          std::max(products, TransferSeconds(CountBytes(graph, id), gpu, kernels.plain)) +
          (bias ? static_cast<double>(result.numel()) / kernels.elements_per_second.alike : 0);

@@ -7,6 +7,7 @@
 
 #include "model/base/error.h"
 #include "model/cost/collective_cost.h"
+#include "model/cost/host_launches.h"
 #include "model/cost/multiprocessor_share.h"
 #include "model/cost/op_flops.h"
 #include "model/cost/param_alignment.h"
@@ -99,7 +100,7 @@ WorkCost OpCost(const CostInputs& inputs, OpId id) {
     const DeviceGaps& gaps = inputs.cluster.gpu.gaps;
     cost.gaps = gaps.kernel.value_or(Duration());
     cost.device = RooflineTime(inputs.graph, id, inputs.cluster.gpu);
-    cost.host = inputs.cluster.host.launch;
+    cost.host = Scaled(inputs.cluster.host.launch, HostLaunches(inputs.graph, id));
     cost.source = Source::kEstimated;
   }
   cost.device +=
@@ -171,7 +172,8 @@ WorkCost CollectiveCost(const CostInputs& inputs, const Collective& collective) 
           .source = estimate.source,
           .use = CollectiveUse(collective.engine, collective.ranks),
           .demand = GroupDemand(inputs.cluster, collective.kind, parts),
-          .launches = 1};
+          .launches = 1,
+          .start = CollectiveStart(inputs.cluster, collective.ranks)};
 }
 
 /// Rate of memory work: measured for its pattern, or the roofline's.
@@ -200,6 +202,7 @@ WorkCost HostCopyCost(const CostInputs& inputs, const Work& work) {
           .source = source,
           .use = DeviceUse::kCopyEngine,
           .beside_host_copy = static_cast<std::int32_t>(std::lround(left * Contention::kAlone)),
+          .to_host = out,
           .launches = static_cast<std::int32_t>(work.launches)};
 }
 
@@ -213,8 +216,7 @@ WorkCost MemoryCost(const CostInputs& inputs, const Work& work) {
   }
   const Duration streaming = RoundUpNs(static_cast<double>(work.moved.count()) / rate);
   const GpuSpec& gpu = inputs.cluster.gpu;
-  const Duration gap = gpu.gaps.kernel.value_or(Duration());
-  const Duration pace = gpu.gaps.memory.value_or(gpu.shortest_kernel + gap);
+  const Duration pace = gpu.memory_pace();
   const std::int64_t further = work.launches - 1;
   const Duration device = std::max(streaming, gpu.shortest_kernel) + pace * further;
   return {.device = device,

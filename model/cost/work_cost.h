@@ -20,11 +20,14 @@ struct WorkCost {
   std::int32_t beside_collective = 0;  // speed beside a collective, per mille; 0: the class's
   std::int32_t beside_host_copy = 0;   // of a copy from or to the host: speed beside one on another
                                        // stream, per mille; 0: no such copy
+  bool to_host = false;                // such a copy to the host
   std::int32_t demand = Contention::kAlone;  // per mille of what it may take from others: of the
                                              // memory bandwidth as side_streaming, of its thread
                                              // blocks as collective
   std::int32_t launches = 0;                 // kernels and copies that it puts on its stream
-  Duration gaps{};  // of the device time: between its kernels, nothing runs
+  Duration start{};  // before the device time, where no task of its stream runs up to it: from the
+                     // event that lets it start to its kernel; NCCL's have gaps of the cluster
+  Duration gaps{};   // of the device time: between its kernels, nothing runs
   Duration
       room{};  // longest time that a kernel of another stream waits beside it for multiprocessors
 };
@@ -35,7 +38,7 @@ struct WorkCost {
 ///
 /// Op: the profile's median and a gap a kernel (the cluster's, else the profile's), else
 ///   RooflineTime and the cluster's gap of one kernel.
-/// Collective: CollectiveTime of the group's summed payload.
+/// Collective: GroupTime of its calls. One rank's is a copy, which starts as late as others.
 /// Memory: max(moved / rate, launches * shortest kernel), with the cluster's rate of the pattern,
 /// else bandwidth * efficiency; copies from and to the host: moved / rate. Host: a view, launch,
 /// copy or NCCL call each at its own cost, one event cost an event. Throws Error for a product in

@@ -10,8 +10,10 @@ GpuTask GpuTask::Of(const WorkCost& cost, std::size_t stream) {
   task.use = side && cost.use == DeviceUse::kStreaming ? DeviceUse::kSideStreaming : cost.use;
   task.beside_collective = cost.beside_collective;
   task.beside_host_copy = cost.beside_host_copy;
+  task.to_host = cost.to_host;
   task.demand = cost.demand;
   task.device = cost.device.ns();
+  task.start = cost.start.ns();
   task.room = cost.room.ns();
   return task;
 }
@@ -92,6 +94,11 @@ void GpuSharing::Start(
     state.phase = Phase::kArriving;
     state.queued = at_once;
     state.event = now + (at_once ? options_.queued_gap : GapBefore(now));
+    return;
+  }
+  if (task.start > 0 && !at_once) {
+    state.phase = Phase::kArriving;
+    state.event = now + task.start;
     return;
   }
   Arrive(stream, now);
@@ -215,6 +222,12 @@ void GpuSharing::End(std::size_t stream, std::int64_t now) {
 std::int32_t GpuSharing::RateBeside(const GpuTask& own, const GpuTask& other) const {
   if (own.beside_host_copy != 0 && other.beside_host_copy != 0) {
     return own.beside_host_copy;
+  }
+  const bool beside_compute = other.use == DeviceUse::kMatmul ||
+                              other.use == DeviceUse::kAttention ||
+                              other.use == DeviceUse::kStreaming;
+  if (own.to_host && beside_compute) {
+    return options_.contention.to_host;
   }
   const bool collective = other.use == DeviceUse::kCollective;
   const std::int32_t rate = collective ? RateBesideCollective(options_.contention, own)

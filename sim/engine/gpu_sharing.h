@@ -18,9 +18,11 @@ struct GpuTask {
   DeviceUse use = DeviceUse::kStreaming;
   std::int32_t beside_collective = 0;        // of WorkCost
   std::int32_t beside_host_copy = 0;         // of WorkCost
+  bool to_host = false;                      // of WorkCost
   std::int32_t demand = Contention::kAlone;  // of WorkCost
   std::int64_t device = 0;
-  std::int64_t room = 0;  // of WorkCost
+  std::int64_t start = 0;  // of WorkCost
+  std::int64_t room = 0;   // of WorkCost
 
   /// As a task of the stream.
   static GpuTask Of(const WorkCost& cost, std::size_t stream);
@@ -85,7 +87,7 @@ class GpuSharing {
   static constexpr auto kCompute = static_cast<std::size_t>(StreamRole::kCompute);
 
   enum class Phase : std::uint8_t {
-    kArriving,  // a collective that has not reached the GPU yet
+    kArriving,  // it has not reached the GPU yet
     kHeld,      // it waits for multiprocessors, and disturbs nothing
     kMeeting,   // a collective that waits for the last rank, on its multiprocessors
     kWorking,

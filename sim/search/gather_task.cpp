@@ -12,6 +12,7 @@ GpuTask GatherTask(const Cluster& cluster,
   task.device = GroupTime(cluster, kGather, engine, parts, ranks).time.ns();
   if (engine == Engine::kNccl) {
     task.demand = GroupDemand(cluster, kGather, parts);
+    task.start = CollectiveStart(cluster, ranks).ns();
   }
   return task;
 }

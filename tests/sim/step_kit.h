@@ -96,14 +96,16 @@ class StepKit {
   void SetDemand(TaskId task, std::int32_t permille) { costs_[task.index()].demand = permille; }
   void SetLaunches(TaskId task, std::int32_t launches) { costs_[task.index()].launches = launches; }
   void SetGaps(TaskId task, std::int64_t ns) { costs_[task.index()].gaps = Duration::FromNs(ns); }
+  void SetStart(TaskId task, std::int64_t ns) { costs_[task.index()].start = Duration::FromNs(ns); }
   void SetRoom(TaskId task, std::int64_t ns) { costs_[task.index()].room = Duration::FromNs(ns); }
   void SetBesideCollective(TaskId task, std::int32_t permille) {
     costs_[task.index()].beside_collective = permille;
   }
   /// A copy from or to the host, and its speed beside another one.
-  void SetHostCopy(TaskId task, std::int32_t permille) {
+  void SetHostCopy(TaskId task, std::int32_t permille, bool to_host = false) {
     costs_[task.index()].use = DeviceUse::kCopyEngine;
     costs_[task.index()].beside_host_copy = permille;
+    costs_[task.index()].to_host = to_host;
   }
   RunRecord Run(const SimulationOptions& options = OneStep()) {
     return Record(schedule(), costs_, options);

@@ -72,18 +72,25 @@ Json Kernels() {
       {"cudnn_attention", CudnnAttention()},
       {"cudnn_attention_backward", CudnnAttentionBackward()},
       {"indexing",
-       {{"sort", "60 us"},
+       {{"gathered", 3e11},
+        {"scatter_added", 1e11},
+        {"sort", "60 us"},
         {"put", "60 us"},
         {"elements_per_second", 4e11},
         {"same_row", "1 us"},
         {"single_elements_per_second", 1e9}}},
-      {"group_norm", {{"elements_per_second", 2e11}, {"backward_elements_per_second", 1e11}}},
+      {"group_norm",
+       {{"elements_per_second", 2e11},
+        {"group_elements_per_second", 1e9},
+        {"backward_elements_per_second", 1e11}}},
       {"convolution",
        {{"forward", 0.6},
         {"backward", 0.4},
         {"few_channels", 0.03},
         {"depthwise", 5e12},
         {"depthwise_backward", 4e12},
+        {"planar_depthwise", 1e12},
+        {"planar_depthwise_backward", 7e11},
         {"layout", 5e11},
         {"weight_layout", 2e11}}},
       {"attention", attention},
@@ -239,6 +246,7 @@ TEST(ClusterReaderTest, LawsOfContentionAreRead) {
       {"collective_multiprocessors", 40},
       {"streaming_kernel", "3 us"},
       {"collective_start", "8 us"},
+      {"to_host", 0.9},
       {"ranks_apart",
        {{"together", "20 us"}, {"idle", "2 us"}, {"rate", 0.01}, {"most", "500 us"}}},
       {"source", "made up"}};
@@ -251,6 +259,7 @@ TEST(ClusterReaderTest, LawsOfContentionAreRead) {
   EXPECT_EQ(contention.collective_multiprocessors, 40);
   EXPECT_EQ(contention.streaming_kernel, Duration::FromUs(3));
   EXPECT_EQ(contention.collective_start, Duration::FromUs(8));
+  EXPECT_EQ(contention.to_host, 900);
   EXPECT_EQ(contention.RanksApart(Duration()), Duration::FromUs(20));
   EXPECT_EQ(contention.IdleWait(Duration::FromUs(300)), Duration::FromUs(5));
   EXPECT_EQ(contention.IdleWait(Duration::FromUs(90'000)), Duration::FromUs(500));

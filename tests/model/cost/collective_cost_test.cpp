@@ -79,6 +79,16 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"HasNothingToReduce", kReduce, 4'000'000, 1, 0, Source::kEstimated}),
     RowName());
 
+// Three copies of 4 MB in all, each further one behind the pace of memory work.
+TEST(GroupTimeTest, OneRankCopiesCallByCall) {
+  Cluster cluster = TestCluster();
+  cluster.gpu.gaps.memory = Duration::FromUs(3);
+  const std::vector<CollectivePart> parts = {
+      {Bytes(1'000'000), Bytes(0)}, {Bytes(2'999'998), Bytes(0)}, {Bytes(2), Bytes(0)}};
+  EXPECT_EQ(GroupTime(cluster, kScatter, Engine::kNccl, parts, 1).time.ns(), 8'000 + 2 * 3'000);
+  EXPECT_EQ(GroupTime(cluster, kReduce, Engine::kNccl, parts, 1).time.ns(), 0);
+}
+
 // The table of 4 ranks alone: 45 us for 4 MB, 9 of them latency, so 36 * 4/3 = 48 us for a whole
 // payload. Over 2 ranks a hop of the ring less, two in all: 7 + 48 / 2; over 3: 8 + 48 * 2/3.
 INSTANTIATE_TEST_SUITE_P(

@@ -72,17 +72,23 @@ void SetComputeRates(KernelRates& kernels) {
 }
 
 void SetOtherRates(KernelRates& kernels) {
-  kernels.indexing = {.sort = Duration::FromUs(70),
+  kernels.indexing = {.gathered = 2e11,
+                      .scatter_added = 1e11,
+                      .sort = Duration::FromUs(70),
                       .put = Duration::FromUs(80),
                       .elements_per_second = 5e10,
                       .same_row = Duration::FromUs(2),
                       .single_elements_per_second = 1e9};
-  kernels.group_norm = {.elements_per_second = 1e11, .backward_elements_per_second = 5e10};
+  kernels.group_norm = {.elements_per_second = 1e11,
+                        .group_elements_per_second = 2e9,
+                        .backward_elements_per_second = 5e10};
   kernels.convolution = {.forward = 0.4,
                          .backward = 0.2,
                          .few_channels = 0.1,
                          .depthwise = 1e12,
                          .depthwise_backward = 5e11,
+                         .planar_depthwise = 2e11,
+                         .planar_depthwise_backward = 1e11,
                          .layout = 2e11,
                          .weight_layout = 1e11};
 }

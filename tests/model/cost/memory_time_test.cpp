@@ -55,6 +55,8 @@ TEST(AccessTest, LayoutsDecide) {
   const Graph transposed = WithStrides(graph, "a", {1, 8});
   EXPECT_EQ(AccessOf(transposed, op), ElementAccess::kTransposed);
   EXPECT_EQ(AccessOf(WithStrides(transposed, "y", {1, 8}), op), ElementAccess::kPlain);
+  // Every second element, as interleaved halves are read: neighbours share a sector of 32 bytes.
+  EXPECT_EQ(AccessOf(WithStrides(graph, "a", {12, 2}), op), ElementAccess::kBroadcast);
 }
 
 // Heads before words in one, words before heads in the other; alone that is only another layout.
@@ -260,14 +262,32 @@ TEST(MemorySecondsTest, AddingByIndexSortsFirst) {
   EXPECT_EQ(TimeOf(Indexed(tensors, op, 1, true)), 80 + 80'000 + 1'000'000);
 }
 
-// A million elements at 100 and 50 a ns.
-TEST(MemorySecondsTest, GroupNormsAreBoundByElements) {
+/// A million elements in so many groups.
+std::int64_t GroupNormTime(const std::string& groups) {
   const std::string image = "float32[1,100,100,100]";
-  EXPECT_EQ(TimeOf(OneOp("input a " + image, "y: " + image + " = aten::native_group_norm(a)")),
-            10'000);
+  return TimeOf(OneOp("input a " + image, "y: " + image + ", m: float32[1," + groups +
+                                              "] = aten::native_group_norm(a)"));
+}
+
+// A million elements at 100 and 50 a ns. Of ten groups each takes its thread block 100,000 elements
+// at 2 a ns; then all are written at 100.
+TEST(MemorySecondsTest, GroupNormsAreBoundByElementsOrByTheirGroups) {
+  const std::string image = "float32[1,100,100,100]";
+  EXPECT_EQ(GroupNormTime("100000"), 10'005);
+  EXPECT_EQ(GroupNormTime("10"), 60'000);
   EXPECT_EQ(
       TimeOf(OneOp("input a " + image, "y: " + image + " = aten::native_group_norm_backward(a)")),
       20'000);
+}
+
+// 1,000 indices of ten rows of 1,000. Gathered at 200 a ns; scattered, behind a copy of 40 kB there
+// and back at 0.5 TB/s, at 200 or, added, at 100.
+TEST(MemorySecondsTest, ElementsByIndexGoOneByOne) {
+  const std::string tensors =
+      "input a float32[10,1000]\ninput i int64[10,100]\ninput v float32[10,100]";
+  EXPECT_EQ(TimeOf(OneOp(tensors, "y: float32[10,100] = aten::gather(a, i)")), 2'000);
+  EXPECT_EQ(TimeOf(OneOp(tensors, "y: float32[10,1000] = aten::scatter.src(a, i, v)")), 2'000);
+  EXPECT_EQ(TimeOf(OneOp(tensors, "y: float32[10,1000] = aten::scatter_add(a, i, v)")), 2'000);
 }
 
 // A thread block of 512 a row: 1 us, 40.961 MB at 0.4 TB/s, and 256 * 512 threads of 100 * 2,048 in

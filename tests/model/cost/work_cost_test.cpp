@@ -111,10 +111,11 @@ Work OpWork(std::uint32_t op) {
   return work;
 }
 
+// A product takes the host 1.9 launches of 5 us.
 TEST(WorkCostTest, OpWithoutProfileIsEstimated) {
   const WorkCost cost = CostOf(OpWork(1));
   EXPECT_EQ(cost.device.ns(), 40'000);
-  EXPECT_EQ(cost.host.ns(), 5'000);
+  EXPECT_EQ(cost.host.ns(), 9'500);
   EXPECT_EQ(cost.source, Source::kEstimated);
 }
 
@@ -205,11 +206,13 @@ TEST(WorkCostTest, CopyToTheHostTakesTheRateOfAllGpus) {
   const WorkCost out = CostOf(work, nullptr, cluster);
   EXPECT_EQ(out.device, Duration::FromUs(2000));
   EXPECT_EQ(out.beside_host_copy, 250);
+  EXPECT_TRUE(out.to_host);
   EXPECT_EQ(out.source, Source::kMeasured);
   work.pattern = MemoryPattern::kReload;
   const WorkCost back = CostOf(work, nullptr, cluster);
   EXPECT_EQ(back.device, Duration::FromUs(1000));
   EXPECT_EQ(back.beside_host_copy, 500);
+  EXPECT_FALSE(back.to_host);
   EXPECT_EQ(back.source, Source::kEstimated);
 }
 
@@ -310,11 +313,11 @@ TEST(WorkCostTest, NoKernelTakesNoTime) {
   EXPECT_EQ(CostOf(work).host.ns(), 0);
 }
 
-// Four events of 0.5 us on top of a launch.
+// Four events of 0.5 us on top of a product's 9.5.
 TEST(WorkCostTest, EventsAddHostTime) {
   Work work = OpWork(1);
   work.events = 4;
-  EXPECT_EQ(CostOf(work).host.ns(), 7'000);
+  EXPECT_EQ(CostOf(work).host.ns(), 11'500);
 }
 
 // A product of 40 us on a rank 1.25 times as slow: 50 us; a collective and host calls as before.
@@ -354,12 +357,13 @@ TEST(WorkCostTest, ASlowHostTakesItsTimesOfEveryCall) {
   Cluster slow = TestCluster();
   slow.host_slowdown = 1.5;
   const auto cost = EstimateWorks(schedule, graph, nullptr, slow).at(0);
-  EXPECT_EQ(cost.host.ns(), (slow.host.launch.ns() + 2 * slow.host.event.ns()) * 3 / 2);
-  EXPECT_EQ(cost.device, EstimateWorks(schedule, graph, nullptr, TestCluster()).at(0).device);
+  const auto usual = EstimateWorks(schedule, graph, nullptr, TestCluster()).at(0);
+  EXPECT_EQ(cost.host.ns(), usual.host.ns() * 3 / 2);
+  EXPECT_EQ(cost.device, usual.device);
 }
 
 /// Of a gather on one rank, of a parameter or of flat weights (none).
-WorkCost GatherAlone(ParamId param) {
+WorkCost GatherAlone(ParamId param, const Cluster& cluster = TestCluster()) {
   ScheduleBuilder builder(1, ScheduleOptions());
   Collective collective;
   collective.calls = {{param, 500'000, 0}};
@@ -368,7 +372,13 @@ WorkCost GatherAlone(ParamId param) {
   draft.work.kind = Work::Kind::kCollective;
   builder.Add(draft);
   const Schedule schedule = std::move(builder).Build();
-  return EstimateWorks(schedule, LargeProduct("bfloat16"), nullptr, TestCluster()).at(0);
+  return EstimateWorks(schedule, LargeProduct("bfloat16"), nullptr, cluster).at(0);
+}
+
+TEST(WorkCostTest, OneRanksGatherStartsAsLateAsOthers) {
+  Cluster cluster = TestCluster();
+  cluster.gpu.gaps.start = Duration::FromUs(6);
+  EXPECT_EQ(GatherAlone(ParamId(0), cluster).start, Duration::FromUs(6));
 }
 
 // Flat weights of one rank are where its gather would put them; the host calls NCCL all the same.

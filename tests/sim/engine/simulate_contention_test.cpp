@@ -232,6 +232,22 @@ TEST(SimulateContentionTest, CopiesFromAndToTheHostShareItsMemory) {
   EXPECT_EQ(run.at(back), (Interval{0, 163}));
 }
 
+// Out beside a kernel of 100 at 0.8, then alone; back as fast as ever.
+TEST(SimulateContentionTest, ComputeSlowsCopiesToTheHost) {
+  StepKit kit;
+  const TaskId kernel = kit.Kernel(kCompute, {100});
+  const TaskId out = kit.Kernel(kOffload, {120});
+  const TaskId back = kit.Kernel(kReload, {120});
+  kit.SetHostCopy(out, Contention::kAlone, true);
+  kit.SetHostCopy(back, Contention::kAlone);
+  SimulationOptions options = Contending();
+  options.contention.to_host = 800;
+  const RunRecord run = kit.Run(options);
+  EXPECT_EQ(run.at(kernel), (Interval{0, 100}));
+  EXPECT_EQ(run.at(out), (Interval{0, 140}));
+  EXPECT_EQ(run.at(back), (Interval{0, 120}));
+}
+
 // A gather by copy engines comes over the GPUs' own links.
 TEST(SimulateContentionTest, CopiesBetweenGpusLeaveTheHostAlone) {
   StepKit kit;
@@ -277,6 +293,19 @@ TEST(SimulateContentionTest, ASmallCollectiveTakesItsShareOfTheThreadBlocks) {
   SimulationOptions options = Contending();
   Rate(options, kMatmul, kCollective) = 500;
   EXPECT_EQ(kit.Run(options).at(product), (Interval{20, 135}));  // 100 / 0.875 = 114.3
+}
+
+// A copy that an event lets start begins 6 later, one behind it on its stream at once.
+TEST(SimulateContentionTest, AnEventTakesTimeToStartAKernelThatSaysSo) {
+  StepKit kit;
+  const TaskId kernel = kit.Kernel(kCompute, {50});
+  const TaskId first = kit.Kernel(kCopy, {30}, {kernel});
+  const TaskId second = kit.Kernel(kCopy, {30});
+  kit.SetStart(first, 6);
+  kit.SetStart(second, 6);
+  const RunRecord run = kit.Run(Contending());
+  EXPECT_EQ(run.at(first), (Interval{50, 86}));
+  EXPECT_EQ(run.at(second), (Interval{86, 116}));
 }
 
 /// Products of 100 without a break, and a gather that begins at 140, reaches the GPU at 150, beside

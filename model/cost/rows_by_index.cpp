@@ -1,0 +1,20 @@
+#include "model/cost/rows_by_index.h"
+
+#include <algorithm>
+
+namespace dcsim {
+
+bool AddsByIndex(const Graph& graph, OpId id) {
+  const auto& arguments = graph.op(id).arguments;
+  return std::any_of(arguments.begin(), arguments.end(), [](const Argument& argument) {
+    const bool* flag = std::get_if<bool>(&argument);
+    return flag != nullptr && *flag;
+  });
+}
+
+bool SortsIndices(const Graph& graph, OpId id) {
+  constexpr std::int64_t kFew = 3072;
+  return graph.value(graph.op(id).inputs.back()).numel() > kFew;
+}
+
+}  // namespace dcsim

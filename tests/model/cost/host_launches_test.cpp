@@ -1,0 +1,39 @@
+#include "model/cost/host_launches.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/model/cost/gpu_with_kernels.h"
+
+namespace dcsim {
+namespace {
+
+double Launches(const Graph& graph) {
+  return HostLaunches(graph, MakerOf(graph));
+}
+
+TEST(HostLaunchesTest, ProductsTakeLongerThanElementwiseOps) {
+  const std::string square = "bfloat16[8,8]";
+  EXPECT_EQ(Launches(OneOp("input a " + square, "y: " + square + " = aten::mul.Tensor(a, a)")), 1);
+  EXPECT_EQ(Launches(OneOp("input a " + square, "y: " + square + " = aten::mm(a, a)")), 1.9);
+}
+
+// Up to 3,072 indices are added one after the other, more are sorted by many kernels.
+TEST(HostLaunchesTest, SortingIndicesIsManyLaunches) {
+  const auto embedding = [](const std::string& words) {
+    return OneOp("input g bfloat16[" + words + ",8]\ninput i int64[" + words + "]",
+                 "y: bfloat16[100,8] = aten::embedding_dense_backward(g, i)");
+  };
+  EXPECT_EQ(Launches(embedding("3072")), 3);
+  EXPECT_EQ(Launches(embedding("3073")), 31);
+}
+
+TEST(HostLaunchesTest, PuttingByIndexSortsWhereItAdds) {
+  Graph graph = OneOp("input a float32[10,8]\ninput i int64[100]\ninput v float32[100,8]",
+                      "y: float32[10,8] = aten::index_put(a, i, v)");
+  EXPECT_EQ(Launches(graph), 3);
+  graph.ops[MakerOf(graph).index()].arguments.emplace_back(true);
+  EXPECT_EQ(Launches(graph), 20);
+}
+
+}  // namespace
+}  // namespace dcsim
