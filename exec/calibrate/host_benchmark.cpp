@@ -1,5 +1,6 @@
 #include "exec/calibrate/host_benchmark.h"
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <vector>
@@ -10,9 +11,11 @@
 #include <ATen/ops/empty.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 #include <cuda_runtime_api.h>
 
+#include "exec/communicator/peer_gather.h"
 #include "exec/device/cuda_call.h"
 #include "exec/profiler/percentile.h"
 
@@ -21,18 +24,19 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr int kMostLaunches = 960;  // below the launch queue
+
 /// Median over rounds of the mean time of a call; rounds are short, so that no queue fills.
-Duration MedianCall(const std::function<void()>& call) {
+Duration MedianCall(const std::function<void()>& call, int calls = 100) {
   constexpr int kRounds = 15;
-  constexpr int kCalls = 100;
   std::vector<std::int64_t> means;
   for (int round = 0; round < kRounds; ++round) {
     c10::cuda::device_synchronize();
     const auto start = Clock::now();
-    for (int i = 0; i < kCalls; ++i) {
+    for (int i = 0; i < calls; ++i) {
       call();
     }
-    means.push_back(std::chrono::nanoseconds(Clock::now() - start).count() / kCalls);
+    means.push_back(std::chrono::nanoseconds(Clock::now() - start).count() / calls);
   }
   return Duration::FromNs(Median(std::move(means)));
 }
@@ -101,6 +105,32 @@ HostSample BenchmarkHost() {
   sample.synchronize = MedianCall([&] { stream.synchronize(); });
   sample.segment = SegmentTime();
   sample.launch_queue = LaunchQueue(Boxed("aten::add", "Tensor", {small, small, 1}));
+  return sample;
+}
+
+CollectiveHostSample BenchmarkOneRank(Communicator& communicator) {
+  constexpr int kGroup = 64;
+  constexpr std::int64_t kElements = 4096;
+  const auto options = at::TensorOptions().dtype(at::kBFloat16).device(at::kCUDA);
+  const at::Tensor shard = at::empty({kElements}, options).zero_();
+  const at::Tensor whole = at::empty({kElements}, options).zero_();
+  auto peers = communicator.OpenPeers(shard);
+  const c10::cuda::CUDAStreamGuard guard(c10::cuda::getStreamFromPool(/*isHighPriority=*/true));
+  const auto group = [&](int calls) {
+    communicator.StartGroup();
+    for (int i = 0; i < calls; ++i) {
+      communicator.AllGather(shard, whole);
+    }
+    communicator.EndGroup();
+  };
+  CollectiveHostSample sample;
+  sample.collective = MedianCall([&] { group(1); });
+  const Duration all = MedianCall([&] { group(kGroup); }, kMostLaunches / kGroup);
+  sample.grouped =
+      Duration::FromNs(std::max<std::int64_t>(0, all.ns() - sample.collective.ns()) / (kGroup - 1));
+  const PeerGather gather{peers, 0, kElements, whole};
+  sample.copy = MedianCall([&] { GatherFromPeers({&gather, 1}, communicator.rank()); });
+  communicator.ClosePeers(std::move(peers));
   return sample;
 }
 

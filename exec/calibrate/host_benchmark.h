@@ -1,5 +1,6 @@
 #pragma once
 
+#include "exec/communicator/communicator.h"
 #include "model/base/units.h"
 
 namespace dcsim::exec {
@@ -15,5 +16,16 @@ struct HostSample {
 };
 
 HostSample BenchmarkHost();
+
+/// What collectives cost the host where there is one rank, which copies on its own GPU; medians.
+/// Of several ranks BenchmarkCollectives tells it.
+struct CollectiveHostSample {
+  Duration collective;  // one NCCL call
+  Duration grouped;     // each further call of an NCCL group
+  Duration copy;        // a copy of a gather by copy engines
+};
+
+/// `communicator` has one rank.
+CollectiveHostSample BenchmarkOneRank(Communicator& communicator);
 
 }  // namespace dcsim::exec

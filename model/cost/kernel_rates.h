@@ -108,9 +108,17 @@ struct IndexingRates {
 
 /// Group norms, in several kernels.
 struct GroupNormRates {
+  Duration start;           // besides elements
+  Duration backward_start;  // the same
   double elements_per_second = 0;
   double group_elements_per_second = 0;  // of one group, which one thread block sums
   double backward_elements_per_second = 0;
+};
+
+/// Means of windows: elements of all windows a second.
+struct PoolingRates {
+  double forward = 0;
+  double backward = 0;
 };
 
 /// Convolutions in half precision, and what stands before and behind them.
@@ -159,6 +167,7 @@ struct KernelRates {
   AttentionEnds cudnn_attention_ends;
   IndexingRates indexing;
   GroupNormRates group_norm;
+  PoolingRates pooling;
   ConvolutionRates convolution;
 };
 

@@ -85,9 +85,16 @@ void ReadEfficientAttention(ObjectReader& fields, EfficientAttentionRates& rates
 }
 
 void ReadGroupNorm(ObjectReader& fields, GroupNormRates& rates) {
+  fields.Required("start", ReadDuration, rates.start);
+  fields.Required("backward_start", ReadDuration, rates.backward_start);
   ReadPositive(fields, "elements_per_second", rates.elements_per_second);
   ReadPositive(fields, "group_elements_per_second", rates.group_elements_per_second);
   ReadPositive(fields, "backward_elements_per_second", rates.backward_elements_per_second);
+}
+
+void ReadPooling(ObjectReader& fields, PoolingRates& rates) {
+  ReadPositive(fields, "forward", rates.forward);
+  ReadPositive(fields, "backward", rates.backward);
 }
 
 void ReadIndexing(ObjectReader& fields, IndexingRates& rates) {
@@ -172,6 +179,7 @@ KernelRates ReadKernelRates(ObjectReader& fields) {
   });
   read("indexing", ReadIndexing, rates.indexing);
   read("group_norm", ReadGroupNorm, rates.group_norm);
+  read("pooling", ReadPooling, rates.pooling);
   read("convolution", ReadConvolution, rates.convolution);
   return rates;
 }

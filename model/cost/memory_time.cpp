@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <numeric>
 #include <vector>
 
 #include "model/cost/element_access.h"
@@ -75,7 +77,7 @@ class MemoryWork {
       std::string_view name;
       Part part;
     };
-    static constexpr std::array<Named, 17> kParts = {{
+    static constexpr std::array<Named, 19> kParts = {{
         {"aten::embedding", &MemoryWork::Embedding},
         {"aten::embedding_dense_backward", &MemoryWork::EmbeddingBackward},
         {"aten::cat", &MemoryWork::Concatenation},
@@ -93,6 +95,8 @@ class MemoryWork {
         {"aten::select_backward", &MemoryWork::Padded},
         {"aten::constant_pad_nd", &MemoryWork::Padded},
         {"aten::roll", &MemoryWork::Rolled},
+        {"aten::avg_pool2d", &MemoryWork::Pooled},
+        {"aten::avg_pool2d_backward", &MemoryWork::Pooled},
     }};
     const auto* const named = std::find_if(
         kParts.begin(), kParts.end(), [&](const Named& entry) { return entry.name == target_; });
@@ -129,15 +133,28 @@ class MemoryWork {
     const double kernels = shifts == nullptr ? 1 : static_cast<double>(shifts->size());
     return kernels * static_cast<double>(Result().numel()) / rates_.elements_per_second.rolled;
   }
+  /// Every element of every window is read, one by one; the first list says how wide windows are.
+  double Pooled() const {
+    double window = 1;
+    for (const Argument& argument : op_.arguments) {
+      if (const auto* sizes = std::get_if<std::vector<std::int64_t>>(&argument)) {
+        window = std::accumulate(sizes->begin(), sizes->end(), 1.0, std::multiplies<>());
+        break;
+      }
+    }
+    const double means = IsBackward() ? Numel(op_.inputs.front()) : Numel(op_.first_output());
+    const PoolingRates& rates = rates_.pooling;
+    return means * window / (IsBackward() ? rates.backward : rates.forward);
+  }
   /// Moments take a thread block a group, so few large groups leave the GPU idle.
   double GroupNorm() const {
     const GroupNormRates& rates = rates_.group_norm;
     const double elements = Numel(op_.inputs.front());
     if (IsBackward()) {
-      return elements / rates.backward_elements_per_second;
+      return rates.backward_start.seconds() + elements / rates.backward_elements_per_second;
     }
     const double groups = op_.outputs.size() > 1 ? Numel(op_.outputs[1]) : 1;  // their means
-    return std::max(elements / rates.elements_per_second,
+    return std::max(rates.start.seconds() + elements / rates.elements_per_second,
                     elements / groups / rates.group_elements_per_second +
                         elements / rates_.elements_per_second.alike);
   }

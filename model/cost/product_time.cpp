@@ -127,9 +127,9 @@ double ConvolutionShare(const Value& input,
     return rates.few_channels;
   }
   const std::int64_t row = input.numel() / (input.shape[0] * input.shape[1]);
-  const bool aligned = row * ElementBytes(input.dtype) % kAlignment == 0;
-  if (!aligned && HasSingleKernel(weight) && !HasChannelsLast(input)) {
-    return kernels.product.half_aligned;
+  const std::int64_t pitch = row * ElementBytes(input.dtype);
+  if (pitch % kAlignment != 0 && HasSingleKernel(weight) && !HasChannelsLast(input)) {
+    return pitch % kHalfAlignment == 0 ? kernels.product.half_aligned : kernels.product.unaligned;
   }
   return backward ? rates.backward : rates.forward;
 }

@@ -7,9 +7,9 @@
 
 #include "model/base/error.h"
 #include "model/cost/collective_cost.h"
-#include "model/cost/host_launches.h"
 #include "model/cost/multiprocessor_share.h"
 #include "model/cost/op_flops.h"
+#include "model/cost/op_launches.h"
 #include "model/cost/param_alignment.h"
 #include "model/cost/power.h"
 #include "model/cost/roofline.h"
@@ -98,9 +98,10 @@ WorkCost OpCost(const CostInputs& inputs, OpId id) {
     cost.source = Source::kMeasured;
   } else {
     const DeviceGaps& gaps = inputs.cluster.gpu.gaps;
-    cost.gaps = gaps.kernel.value_or(Duration());
+    const OpLaunches launches = LaunchesOf(inputs.graph, id);
+    cost.gaps = Scaled(gaps.step.value_or(gaps.kernel.value_or(Duration())), launches.kernels);
     cost.device = RooflineTime(inputs.graph, id, inputs.cluster.gpu);
-    cost.host = Scaled(inputs.cluster.host.launch, HostLaunches(inputs.graph, id));
+    cost.host = Scaled(inputs.cluster.host.launch, launches.host);
     cost.source = Source::kEstimated;
   }
   cost.device +=
@@ -149,9 +150,16 @@ std::vector<CollectivePart> PartsOf(const Collective& collective) {
   return parts;
 }
 
-/// One rank's gather of flat weights lies where it shall be: NCCL launches nothing.
+/// One rank's gather of flat weights lies where it shall be, and so does a bucket that is reduced
+/// as one, which ranks sum into their parts of it: NCCL launches nothing.
 bool HasNothingToMove(const Collective& collective) {
-  return collective.ranks == 1 && collective.kind == CollectiveKind::kAllGather &&
+  if (collective.ranks > 1) {
+    return false;
+  }
+  if (collective.kind == CollectiveKind::kReduceScatter) {
+    return collective.one_launch;
+  }
+  return collective.kind == CollectiveKind::kAllGather &&
          std::all_of(collective.calls.begin(), collective.calls.end(),
                      [](const CollectiveCall& call) { return call.param.is_none(); });
 }

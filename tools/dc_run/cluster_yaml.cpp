@@ -25,7 +25,7 @@ Duration MedianHost(const std::vector<exec::CollectiveSample>& samples, Engine e
     }
   }
   std::sort(times.begin(), times.end());
-  return times.empty() ? Duration::FromUs(8) : times[times.size() / 2];
+  return times[times.size() / 2];
 }
 
 /// Of each call of a group behind its first: of the largest groups of small calls.
@@ -43,16 +43,24 @@ Duration GroupedHost(const std::vector<exec::CollectiveSample>& samples) {
     }
   }
   std::sort(times.begin(), times.end());
-  return times.empty() ? single : times[times.size() / 2];
+  return times[times.size() / 2];
+}
+
+/// One GPU was measured as it is, of several the tables tell.
+exec::CollectiveHostSample CollectiveHost(const CalibrationResult& result, int gpus) {
+  if (gpus == 1) {
+    return result.collective_host;
+  }
+  return {MedianHost(result.collectives, Engine::kNccl), GroupedHost(result.collectives),
+          Duration::FromNs(MedianHost(result.collectives, Engine::kCopyEngine).ns() / gpus)};
 }
 
 std::string HostText(const CalibrationResult& result, int gpus) {
-  const Duration copies = MedianHost(result.collectives, Engine::kCopyEngine);
+  const exec::CollectiveHostSample collective = CollectiveHost(result, gpus);
   return "host:\n  view: " + PrintNs(result.host.view) +
          "\n  launch: " + PrintNs(result.host.launch) +
-         "\n  collective: " + PrintNs(MedianHost(result.collectives, Engine::kNccl)) +
-         "\n  grouped: " + PrintNs(GroupedHost(result.collectives)) +
-         "\n  copy: " + PrintNs(Duration::FromNs(copies.ns() / gpus)) +
+         "\n  collective: " + PrintNs(collective.collective) +
+         "\n  grouped: " + PrintNs(collective.grouped) + "\n  copy: " + PrintNs(collective.copy) +
          "\n  event: " + PrintNs(result.host.event) +
          "\n  synchronize: " + PrintNs(result.host.synchronize) +
          "\n  segment: " + PrintNs(result.host.segment) +

@@ -80,9 +80,12 @@ Json Kernels() {
         {"same_row", "1 us"},
         {"single_elements_per_second", 1e9}}},
       {"group_norm",
-       {{"elements_per_second", 2e11},
+       {{"start", "5 us"},
+        {"backward_start", "25 us"},
+        {"elements_per_second", 2e11},
         {"group_elements_per_second", 1e9},
         {"backward_elements_per_second", 1e11}}},
+      {"pooling", {{"forward", 7e11}, {"backward", 3e11}}},
       {"convolution",
        {{"forward", 0.6},
         {"backward", 0.4},
@@ -107,6 +110,8 @@ TEST(ClusterReaderTest, KernelsAreRead) {
   EXPECT_EQ(kernels.layer_norm_columns_per_second, 2e8);
   EXPECT_EQ(kernels.product.tile, 20);
   EXPECT_EQ(kernels.attention_ends.head_sums, 0.3);
+  EXPECT_EQ(kernels.group_norm.backward_start, Duration::FromUs(25));
+  EXPECT_EQ(kernels.pooling.backward, 3e11);
   EXPECT_EQ(kernels.cudnn_attention.wide_masked, 3);
   EXPECT_EQ(kernels.cudnn_attention_backward.pair_head, Duration::FromNs(500));
   EXPECT_EQ(kernels.cudnn_attention_ends.head_sums, 0.6);

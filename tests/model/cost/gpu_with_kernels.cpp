@@ -79,9 +79,12 @@ void SetOtherRates(KernelRates& kernels) {
                       .elements_per_second = 5e10,
                       .same_row = Duration::FromUs(2),
                       .single_elements_per_second = 1e9};
-  kernels.group_norm = {.elements_per_second = 1e11,
+  kernels.group_norm = {.start = Duration::FromUs(1),
+                        .backward_start = Duration::FromUs(3),
+                        .elements_per_second = 1e11,
                         .group_elements_per_second = 2e9,
                         .backward_elements_per_second = 5e10};
+  kernels.pooling = {.forward = 4e11, .backward = 2e11};
   kernels.convolution = {.forward = 0.4,
                          .backward = 0.2,
                          .few_channels = 0.1,

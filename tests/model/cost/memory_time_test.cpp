@@ -269,15 +269,29 @@ std::int64_t GroupNormTime(const std::string& groups) {
                                               "] = aten::native_group_norm(a)"));
 }
 
-// A million elements at 100 and 50 a ns. Of ten groups each takes its thread block 100,000 elements
-// at 2 a ns; then all are written at 100.
+// A million elements at 100 and 50 a ns, starting 1 and 3 us. Of ten groups each takes its thread
+// block 100,000 elements at 2 a ns; then all are written at 100.
 TEST(MemorySecondsTest, GroupNormsAreBoundByElementsOrByTheirGroups) {
   const std::string image = "float32[1,100,100,100]";
-  EXPECT_EQ(GroupNormTime("100000"), 10'005);
+  EXPECT_EQ(GroupNormTime("100000"), 11'000);
   EXPECT_EQ(GroupNormTime("10"), 60'000);
   EXPECT_EQ(
       TimeOf(OneOp("input a " + image, "y: " + image + " = aten::native_group_norm_backward(a)")),
-      20'000);
+      23'000);
+}
+
+// A million windows of 3 x 3 at 400 elements a ns, and 200 in the backward.
+TEST(MemorySecondsTest, PoolingReadsEveryElementOfEveryWindow) {
+  const auto time = [](const std::string& op) {
+    const std::string image = "float32[1,100,100,100]";
+    Graph graph = OneOp("input a " + image + "\ninput g " + image, "y: " + image + op);
+    auto& arguments = graph.ops[MakerOf(graph).index()].arguments;
+    arguments.emplace_back(std::vector<std::int64_t>{3, 3});
+    arguments.emplace_back(std::vector<std::int64_t>{1, 1});
+    return TimeOf(graph);
+  };
+  EXPECT_EQ(time(" = aten::avg_pool2d(a)"), 22'500);
+  EXPECT_EQ(time(" = aten::avg_pool2d_backward(g, a)"), 45'000);
 }
 
 // 1,000 indices of ten rows of 1,000. Gathered at 200 a ns; scattered, behind a copy of 40 kB there

@@ -16,7 +16,7 @@ struct Step {
   std::optional<double> Slowdown(const std::vector<RankReadings>& ranks) const {
     return HostSlowdown(ranks, LowerFor(plan, inputs), inputs);
   }
-  /// What a rank took for the forward: two products, of 1.9 launches each (HostLaunches), and a
+  /// What a rank took for the forward: two products, of 1.9 launches each (LaunchesOf), and a
   /// sum.
   RankReadings Read(double slowdown) const {
     const double priced = 4.8 * static_cast<double>(cluster.host.launch.ns());

@@ -1,4 +1,4 @@
-#include "model/cost/host_launches.h"
+#include "model/cost/op_launches.h"
 
 #include <gtest/gtest.h>
 
@@ -7,32 +7,33 @@
 namespace dcsim {
 namespace {
 
-double Launches(const Graph& graph) {
-  return HostLaunches(graph, MakerOf(graph));
+OpLaunches Launches(const Graph& graph) {
+  return LaunchesOf(graph, MakerOf(graph));
 }
 
-TEST(HostLaunchesTest, ProductsTakeLongerThanElementwiseOps) {
+TEST(OpLaunchesTest, ProductsTakeLongerThanElementwiseOps) {
   const std::string square = "bfloat16[8,8]";
-  EXPECT_EQ(Launches(OneOp("input a " + square, "y: " + square + " = aten::mul.Tensor(a, a)")), 1);
-  EXPECT_EQ(Launches(OneOp("input a " + square, "y: " + square + " = aten::mm(a, a)")), 1.9);
+  EXPECT_EQ(Launches(OneOp("input a " + square, "y: " + square + " = aten::mul.Tensor(a, a)")).host,
+            1);
+  EXPECT_EQ(Launches(OneOp("input a " + square, "y: " + square + " = aten::mm(a, a)")).host, 1.9);
 }
 
 // Up to 3,072 indices are added one after the other, more are sorted by many kernels.
-TEST(HostLaunchesTest, SortingIndicesIsManyLaunches) {
+TEST(OpLaunchesTest, SortingIndicesIsManyLaunches) {
   const auto embedding = [](const std::string& words) {
     return OneOp("input g bfloat16[" + words + ",8]\ninput i int64[" + words + "]",
                  "y: bfloat16[100,8] = aten::embedding_dense_backward(g, i)");
   };
-  EXPECT_EQ(Launches(embedding("3072")), 3);
-  EXPECT_EQ(Launches(embedding("3073")), 31);
+  EXPECT_EQ(Launches(embedding("3072")).host, 3);
+  EXPECT_EQ(Launches(embedding("3073")).kernels, 31);
 }
 
-TEST(HostLaunchesTest, PuttingByIndexSortsWhereItAdds) {
+TEST(OpLaunchesTest, PuttingByIndexSortsWhereItAdds) {
   Graph graph = OneOp("input a float32[10,8]\ninput i int64[100]\ninput v float32[100,8]",
                       "y: float32[10,8] = aten::index_put(a, i, v)");
-  EXPECT_EQ(Launches(graph), 3);
+  EXPECT_EQ(Launches(graph).kernels, 2);
   graph.ops[MakerOf(graph).index()].arguments.emplace_back(true);
-  EXPECT_EQ(Launches(graph), 20);
+  EXPECT_EQ(Launches(graph).kernels, 20);
 }
 
 }  // namespace
