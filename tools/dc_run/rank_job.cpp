@@ -45,10 +45,14 @@ exec::MeasureSettings RankSettings(const Job& job, int rank, const ExecutionCase
   return settings;
 }
 
-/// When, with what and where.
+/// When, and by what.
 void AddOrigin(const Job& job, MeasurementNotes& notes) {
   notes.date = exec::Today();
   notes.command = job.settings.command;
+}
+
+/// And with what and where.
+void AddMachine(const Job& job, MeasurementNotes& notes) {
   if (!job.settings.on_cpu) {
     notes.versions = exec::VersionReport();
     notes.machine = exec::MachineReport();
@@ -61,17 +65,24 @@ ExecutionResult Merge(const Job& job,
                       std::optional<Timeline> timeline) {
   ExecutionResult merged{MeasuredResult(job.graph, job.cases[index], ranks), std::move(timeline)};
   AddOrigin(job, *merged.result.measurement);
+  AddMachine(job, *merged.result.measurement);
   return merged;
 }
 
 // --- GPUs: a process a rank
 
-/// An out-of-memory crosses processes as text alone, so the case goes in front.
+/// An out-of-memory crosses processes as text alone: with the case, and with what only a rank may
+/// ask, since a process that has touched CUDA can start no more ranks.
 RankMeasurement MeasureCase(std::size_t index, const std::function<RankMeasurement()>& measure) {
   try {
     return measure();
   } catch (const exec::RankOutOfMemory& error) {
-    throw exec::RankOutOfMemory(std::to_string(index) + " " + error.what());
+    throw exec::RankOutOfMemory(Json{
+        {"case", index},
+        {"stop", error.what()},
+        {"versions", exec::VersionReport()},
+        {"machine",
+         exec::MachineReport()}}.dump());
   }
 }
 
@@ -147,18 +158,20 @@ void ExecuteOnThreads(const Job& job, std::size_t index) {
 
 /// The result of the case that MeasureCase names, and its index.
 std::size_t ReportOutOfMemory(const Job& job, const exec::RankOutOfMemory& error) {
-  const std::string text = error.what();
-  const std::size_t space = text.find(' ');
-  const std::size_t index = std::stoul(text.substr(0, space));
+  const Json report = Json::parse(error.what());
+  const auto index = report.at("case").get<std::size_t>();
   ExecutionResult result;
   result.result.origin = Origin::kMeasured;
   result.result.outcome = "out_of_memory";
-  result.result.stop = StopReport{text.substr(space + 1), Bytes(0), 0};
+  result.result.stop = StopReport{report.at("stop").get<std::string>(), Bytes(0), 0};
   result.result.workload = job.graph.name;
   result.result.graph_hash = job.graph.hash;
   result.result.plan = PrintPlan(job.cases[index].plan, job.graph);
   result.result.gpus = job.settings.gpus;
-  AddOrigin(job, result.result.measurement.emplace());
+  MeasurementNotes& notes = result.result.measurement.emplace();
+  AddOrigin(job, notes);
+  notes.versions = report.at("versions");
+  notes.machine = report.at("machine");
   job.done(index, result);
   return index;
 }
