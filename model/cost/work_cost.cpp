@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "model/base/error.h"
+#include "model/base/scaled.h"
 #include "model/cost/collective_cost.h"
 #include "model/cost/multiprocessor_share.h"
 #include "model/cost/op_flops.h"
@@ -30,10 +31,6 @@ struct CostInputs {
   ParamAlignment alignment;
   double untraced = 1;  // of a profiled op's time
 };
-
-Duration Scaled(Duration time, double factor) {
-  return Duration::FromNs(std::llround(static_cast<double>(time.ns()) * factor));
-}
 
 /// Ops are profiled with kernel records, which make kernels of a million thread blocks and more up
 /// to 5 % longer. Their sum is more than the step without records then.
@@ -177,6 +174,7 @@ WorkCost CollectiveCost(const CostInputs& inputs, const Collective& collective) 
   const HostCosts& host = inputs.cluster.host;
   return {.device = estimate.time,
           .host = host.collective + host.grouped * (launches - 1),
+          .further = collective.ranks == 1 ? host.grouped * (launches - 1) : Duration(),
           .source = estimate.source,
           .use = CollectiveUse(collective.engine, collective.ranks),
           .demand = GroupDemand(inputs.cluster, collective.kind, parts),
@@ -207,6 +205,7 @@ WorkCost HostCopyCost(const CostInputs& inputs, const Work& work) {
   return {.device = RoundUpNs(static_cast<double>(work.moved.count()) /
                               static_cast<double>(rate.count())),
           .host = cluster.host.copy * work.launches,
+          .further = cluster.host.copy * std::max<std::int64_t>(0, work.launches - 1),
           .source = source,
           .use = DeviceUse::kCopyEngine,
           .beside_host_copy = static_cast<std::int32_t>(std::lround(left * Contention::kAlone)),
@@ -229,6 +228,7 @@ WorkCost MemoryCost(const CostInputs& inputs, const Work& work) {
   const Duration device = std::max(streaming, gpu.shortest_kernel) + pace * further;
   return {.device = device,
           .host = inputs.cluster.host.launch * work.launches,
+          .further = inputs.cluster.host.launch * further,
           .source = source,
           .demand = static_cast<std::int32_t>(streaming.ns() * Contention::kAlone /
                                               std::max<std::int64_t>(1, device.ns())),
@@ -317,6 +317,7 @@ std::vector<WorkCost> EstimateWorks(const Schedule& schedule,
   for (const Work& work : schedule.works()) {
     WorkCost cost = CostOf(inputs, work);
     cost.host = Scaled(cost.host + cluster.host.event * work.events, cluster.host_slowdown);
+    cost.further = Scaled(cost.further, cluster.host_slowdown);
     SlowDown(work, cluster.straggler * clock_factors[static_cast<std::size_t>(cost.use)], cost);
     costs.push_back(cost);
   }

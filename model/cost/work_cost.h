@@ -15,6 +15,7 @@ namespace dcsim {
 struct WorkCost {
   Duration device{};
   Duration host{};
+  Duration further{};  // of host: for launches behind the first, with which the task may start
   Source source = Source::kEstimated;  // of the device time
   DeviceUse use = DeviceUse::kStreaming;
   std::int32_t beside_collective = 0;  // speed beside a collective, per mille; 0: the class's

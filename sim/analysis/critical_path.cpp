@@ -83,6 +83,13 @@ std::vector<CriticalPiece> FindStepCriticalPath(const Timeline& timeline,
   const TimelineIndex index = IndexTimeline(timeline, schedule);
   std::vector<CriticalPiece> pieces;
   const Span* span = LastSpan(timeline);
+  // The host's launches behind the first of its last task may end last.
+  if (span != nullptr && !timeline.host.empty() && timeline.host.back().end > span->end) {
+    Span launches = *span;
+    launches.task = timeline.host.back().task;
+    launches.start = timeline.host.back().end;
+    span = AddHostPiece(timeline, schedule, index, launches, pieces);
+  }
   while (span != nullptr && span->end > SimTime()) {
     if (span->end > span->start) {
       pieces.push_back({span->task, false, std::max(span->start, SimTime()), span->end});

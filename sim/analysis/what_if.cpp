@@ -3,15 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/base/scaled.h"
 #include "sim/analysis/predict.h"
 
 namespace dcsim {
 namespace {
-
-Duration Scaled(Duration time, double factor) {
-  return Duration::FromNs(
-      static_cast<std::int64_t>(std::llround(static_cast<double>(time.ns()) * factor)));
-}
 
 /// What wire bytes take less on a wider bus.
 Duration Widened(Duration time,
@@ -51,6 +47,7 @@ WorkCost Changed(WorkCost cost,
                  const Change& change,
                  const Cluster& cluster) {
   cost.host = Scaled(cost.host, change.host);
+  cost.further = Scaled(cost.further, change.host);
   const auto lose = [&change](std::int32_t& permille) {
     permille = permille == 0 ? 0 : Changed(permille, change.contention);
   };

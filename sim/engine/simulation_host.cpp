@@ -89,10 +89,10 @@ void SimulationRun::AfterMemory(StepMemory::Status status) {
   host_event_ = now_ + BusyTime().ns();
 }
 
-/// What the task costs the host from now on: the call, the return from a wait, and the allocator's
-/// calls of the driver.
+/// What the task costs the host from now on until it is issued: its first call, the return from a
+/// wait, and the allocator's calls of the driver.
 Duration SimulationRun::BusyTime() {
-  Duration busy = program_.cost(host_.task).host;
+  Duration busy = program_.cost(host_.task).host - program_.cost(host_.task).further;
   if (host_.waited) {
     busy += options_.synchronize;
   }
@@ -120,8 +120,9 @@ void SimulationRun::StepHost() {
       [[fallthrough]];
     case HostPhase::kQueueFull:
       IssueTask();
-      ++host_.task;
-      BeginTask();
+      return;
+    case HostPhase::kLaunching:
+      EndTask();
       return;
     case HostPhase::kWaiting:
       StartTask();
@@ -134,18 +135,31 @@ void SimulationRun::StepHost() {
   }
 }
 
-void SimulationRun::IssueTask() {
-  ++result_.tasks_executed;
-  const std::uint8_t stream = program_.entry(host_.task).stream;
+/// All launches of the task are made.
+void SimulationRun::EndTask() {
   if (!observers_.empty()) {
     Notify(&Observer::OnHost,
            HostSpan{TaskId(host_.task), host_.step, SimTime::FromNs(host_.started),
                     SimTime::FromNs(now_), host_.waited});
   }
+  ++host_.task;
+  BeginTask();
+}
+
+/// The task's first call is over: it is on its stream, and the host makes its other launches.
+void SimulationRun::IssueTask() {
+  ++result_.tasks_executed;
+  const std::uint8_t stream = program_.entry(host_.task).stream;
   if (stream != Task::kNoStream) {
     ++progress_.issued[stream];
     queued_ += stream == kCompute ? program_.cost(host_.task).launches : 0;
     to_settle_ |= 1U << stream;
+  }
+  if (const Duration further = program_.cost(host_.task).further; further > Duration()) {
+    host_.phase = HostPhase::kLaunching;
+    host_event_ = now_ + further.ns();
+  } else {
+    EndTask();
   }
 }
 

@@ -36,6 +36,7 @@ enum class HostPhase : std::uint8_t {
   kWaiting,        // for the events of a host task
   kSynchronizing,  // for all streams, so that the allocator can try again
   kQueueFull,      // for room in the compute stream's queue
+  kLaunching,      // busy with launches behind the first of the task that it has issued
   kDone,
 };
 
@@ -91,6 +92,7 @@ class SimulationRun {
   Duration BusyTime();
   void StepHost();
   void IssueTask();
+  void EndTask();
   bool HostWaitsOver() const;
   bool AllStreamsIdle() const;
   bool NeedsRoom();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "model/base/scaled.h"
 #include "model/graph/sharding.h"
 #include "sim/search/gather_task.h"
 
@@ -126,9 +127,10 @@ class Layout {
 
   void AddGather(const FoldedAnchor& anchor, std::span<const ParamId> params) {
     const auto further = static_cast<std::int64_t>(params.size()) - 1;
-    shift_ += program_.gather_call + program_.grouped_call * further;
+    const auto busy = [&](Duration call) { return Scaled(call, program_.host_slowdown).ns(); };
+    shift_ += busy(program_.gather_call + program_.grouped_call * further);
     PlannedTask task;
-    task.issue = anchor.host + shift_;
+    task.issue = anchor.host + shift_ - busy(program_.grouped_further * further);
     task.gpu = TaskOf(params);
     task.key = anchor.key | within_++;
     // The first gathers of a step stand before all of its compute, and wait for none of it.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "model/base/scaled.h"
 #include "model/graph/sharding.h"
 #include "model/graph/step_facts.h"
 #include "sim/search/gather_task.h"
@@ -273,7 +274,7 @@ class Folder {
     const TaskId id(i);
     const std::uint8_t stream = schedule_.task(id).stream;
     FoldedTask task;
-    task.issue = host_;
+    task.issue = host_ - CostOf(i).further.ns();
     task.gpu = GpuTask::Of(CostOf(i), stream);
     task.key = KeyOf(key_task_, kTaskItself);
     for (const TaskId waited : schedule_.waits(id)) {
@@ -334,9 +335,13 @@ class Folder {
     constexpr std::int64_t kEventsOfACall = 3;
     const Duration copies = cluster.host.copy * problem_.ranks;
     const Duration events = cluster.host.event * kEventsOfACall;
-    program_.gather_call = (events + (CopiesParams() ? copies : cluster.host.collective)).ns();
-    program_.grouped_call = (events + (CopiesParams() ? copies : cluster.host.grouped)).ns();
-    program_.wait_host = cluster.host.event.ns();
+    program_.gather_call = events + (CopiesParams() ? copies : cluster.host.collective);
+    program_.grouped_call = events + (CopiesParams() ? copies : cluster.host.grouped);
+    if (problem_.ranks == 1 && !CopiesParams()) {
+      program_.grouped_further = cluster.host.grouped;
+    }
+    program_.host_slowdown = cluster.host_slowdown;
+    program_.wait_host = Scaled(cluster.host.event, cluster.host_slowdown).ns();
     const auto options = OptionsFor(schedule_, cluster);
     program_.synchronize = options.synchronize.ns();
     program_.sharing = GpuSharing::Options::Of(options, problem_.ranks, ComputeOfStep());

@@ -26,9 +26,10 @@ using Counts = std::array<std::uint32_t, kCounters>;
 
 /// A task of a stream that every plan has. Times are in ns; host times as if the host never waited.
 struct FoldedTask {
-  std::int64_t issue = 0;  // of the host, since the program's start, gathers and waits left out
-  std::uint64_t key = 0;   // place in the order of issue (KeyOf)
-  Counts needs{};          // kWait and kGather counted in plans, not here
+  std::int64_t issue =
+      0;  // first call of the host, since the program's start, gathers and waits left out
+  std::uint64_t key = 0;  // place in the order of issue (KeyOf)
+  Counts needs{};         // kWait and kGather counted in plans, not here
   GpuTask gpu;
   bool waits = false;                // `needs` is not all zero, or plans add to it
   bool needs_compute = false;        // all compute tasks issued before it
@@ -99,8 +100,10 @@ struct FoldedProgram {
   // Prices.
   Engine gather_engine = Engine::kNccl;
   std::vector<GpuTask> gather_alone;  // by param
-  std::int64_t gather_call = 0;       // host time of a launch's first call, its events included
-  std::int64_t grouped_call = 0;      // of each further one
+  Duration gather_call;               // host time of a launch's first call, its events included
+  Duration grouped_call;              // of each further one
+  Duration grouped_further;  // of it, behind the launch: of one rank, whose calls each launch
+  double host_slowdown = 1;  // of these
   std::int64_t wait_host = 0;
   std::int64_t synchronize = 0;
   GpuSharing::Options sharing;

@@ -27,9 +27,10 @@ Interval NextTask(const Schedule& schedule,
     frontier.host = std::max(frontier.host, ready) + cost.host.ns();
     return {frontier.host, frontier.host};
   }
+  const std::int64_t issued = frontier.host + (cost.host - cost.further).ns();
   frontier.host += cost.host.ns();
   std::int64_t& stream = frontier.streams[task.stream];
-  std::int64_t start = std::max({frontier.host, ready, stream});
+  std::int64_t start = std::max({issued, ready, stream});
   const Collective* collective = schedule.FindCollective(id);
   const bool queues = collective != nullptr && collective->engine == Engine::kNccl;
   if (queues) {
@@ -44,10 +45,13 @@ Interval NextTask(const Schedule& schedule,
 }
 
 std::uint32_t HostNode(std::size_t task) {
-  return static_cast<std::uint32_t>(2 * task);
+  return static_cast<std::uint32_t>(3 * task);
+}
+std::uint32_t FurtherNode(std::size_t task) {
+  return static_cast<std::uint32_t>(3 * task + 1);
 }
 std::uint32_t StreamNode(std::size_t task) {
-  return static_cast<std::uint32_t>(2 * task + 1);
+  return static_cast<std::uint32_t>(3 * task + 2);
 }
 
 }  // namespace
@@ -70,7 +74,7 @@ std::vector<std::vector<Interval>> ReferenceTimes(const Schedule& schedule,
 
 StepGraph GraphOfStep(const Schedule& schedule, std::span<const WorkCost> costs) {
   StepGraph graph;
-  graph.edges.node_count = 2 * schedule.task_count();
+  graph.edges.node_count = 3 * schedule.task_count();
   graph.times.resize(graph.edges.node_count);
   std::map<int, std::size_t> last_on_stream;
   std::map<int, std::size_t> last_on_communicator;
@@ -83,10 +87,13 @@ StepGraph GraphOfStep(const Schedule& schedule, std::span<const WorkCost> costs)
   for (std::size_t i = 0; i < schedule.task_count(); ++i) {
     const TaskId id(i);
     const Task& task = schedule.task(id);
-    graph.times[HostNode(i)] = costs[task.work.index()].host;
+    const WorkCost& cost = costs[task.work.index()];
+    graph.times[HostNode(i)] = cost.host - cost.further;
+    graph.times[FurtherNode(i)] = cost.further;
     graph.edges.edges.emplace_back(HostNode(i), StreamNode(i));
+    graph.edges.edges.emplace_back(HostNode(i), FurtherNode(i));
     if (i > 0) {
-      graph.edges.edges.emplace_back(HostNode(i - 1), HostNode(i));
+      graph.edges.edges.emplace_back(FurtherNode(i - 1), HostNode(i));
     }
     for (const TaskId waited : schedule.waits(id)) {
       graph.edges.edges.emplace_back(StreamNode(waited.index()),

@@ -13,8 +13,8 @@ namespace dcsim {
 
 /// Start and end of every task of every step, by the recurrence that a schedule means:
 ///
-///   host     issues task i when it has issued task i - 1, and for a host task when its events have
-///            passed, plus its host time
+///   host     issues task i when it has made all launches of task i - 1, and for a host task when
+///            its events have passed, plus its host time but that of further launches
 ///   stream   starts it when issued, when the task before it on the stream has ended, its events
 ///            have passed and, for a collective, the one before it on its communicator has ended
 ///
@@ -25,7 +25,8 @@ std::vector<std::vector<Interval>> ReferenceTimes(const Schedule& schedule,
                                                   std::span<const WorkCost> costs,
                                                   std::uint32_t steps);
 
-/// One step as a graph: node 2 i is the host's part of task i, node 2 i + 1 its part on a stream.
+/// One step as a graph: node 3 i is the host's part of task i until it is issued,
+/// 3 i + 1 that of further launches, 3 i + 2 its part on a stream.
 struct StepGraph {
   EdgeList edges;
   std::vector<Duration> times;
