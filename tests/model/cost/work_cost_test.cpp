@@ -119,6 +119,16 @@ TEST(WorkCostTest, OpWithoutProfileIsEstimated) {
   EXPECT_EQ(cost.source, Source::kEstimated);
 }
 
+// A product launches 1.5 kernels in the mean.
+TEST(WorkCostTest, KernelsOfAnOpWithoutProfileHaveAGapEach) {
+  Cluster cluster = TestCluster();
+  cluster.gpu.gaps.kernel = Duration::FromNs(2'000);
+  EXPECT_EQ(CostOf(OpWork(1), nullptr, cluster).gaps.ns(), 3'000);
+  EXPECT_EQ(CostOf(OpWork(1), nullptr, cluster).device.ns(), 43'000);
+  cluster.gpu.gaps.step = Duration::FromNs(1'000);
+  EXPECT_EQ(CostOf(OpWork(1), nullptr, cluster).gaps.ns(), 1'500);
+}
+
 // One op of 40 us in a step that takes 36 without kernel records.
 TEST(WorkCostTest, OpsTakeNoLongerThanTheStepWithoutRecords) {
   Profile profile;
@@ -246,6 +256,7 @@ TEST(WorkCostTest, GroupTakesItsOwnTableAndHostTime) {
   const WorkCost cost = CostOf(work, nullptr, cluster);
   EXPECT_EQ(cost.device.ns(), 65'440);
   EXPECT_EQ(cost.host.ns(), 11'000);
+  EXPECT_EQ(cost.further.ns(), 0);  // launched when the group ends
   EXPECT_EQ(cost.source, Source::kInterpolated);
 }
 
@@ -279,6 +290,7 @@ TEST(WorkCostTest, MemoryWorkTakesTheBytesItMoves) {
   const WorkCost cost = CostOf(work);
   EXPECT_EQ(cost.device.ns(), 9'000 + 2 * 2'000);
   EXPECT_EQ(cost.host.ns(), 15'000);
+  EXPECT_EQ(cost.further.ns(), 10'000);
   EXPECT_EQ(cost.source, Source::kEstimated);
 }
 
@@ -362,17 +374,21 @@ TEST(WorkCostTest, ASlowHostTakesItsTimesOfEveryCall) {
   EXPECT_EQ(cost.device, usual.device);
 }
 
-/// Of a gather on one rank, of a parameter or of flat weights (none).
-WorkCost GatherAlone(ParamId param, const Cluster& cluster = TestCluster()) {
+WorkCost CollectiveAlone(const Collective& collective, const Cluster& cluster) {
   ScheduleBuilder builder(1, ScheduleOptions());
-  Collective collective;
-  collective.calls = {{param, 500'000, 0}};
   builder.AddCollective(collective);
   TaskDraft draft;
   draft.work.kind = Work::Kind::kCollective;
   builder.Add(draft);
   const Schedule schedule = std::move(builder).Build();
   return EstimateWorks(schedule, LargeProduct("bfloat16"), nullptr, cluster).at(0);
+}
+
+/// Of a gather on one rank, of a parameter or of flat weights (none).
+WorkCost GatherAlone(ParamId param, const Cluster& cluster = TestCluster()) {
+  Collective collective;
+  collective.calls = {{param, 500'000, 0}};
+  return CollectiveAlone(collective, cluster);
 }
 
 TEST(WorkCostTest, OneRanksGatherStartsAsLateAsOthers) {
@@ -386,6 +402,25 @@ TEST(WorkCostTest, GatherOfOneRanksFlatWeightsMovesNothing) {
   EXPECT_GT(GatherAlone(ParamId(0)).device.ns(), 0);
   EXPECT_EQ(GatherAlone(ParamId::None()).device.ns(), 0);
   EXPECT_EQ(GatherAlone(ParamId::None()).host, GatherAlone(ParamId(0)).host);
+}
+
+// 8 us a call; the second one's copy is launched by itself.
+TEST(WorkCostTest, OneRanksGroupStartsWithItsFirstCall) {
+  Collective collective;
+  collective.calls = {{ParamId(0), 500'000, 0}, {ParamId(1), 500'000, 500'000}};
+  const WorkCost cost = CollectiveAlone(collective, TestCluster());
+  EXPECT_EQ(cost.host.ns(), 16'000);
+  EXPECT_EQ(cost.further.ns(), 8'000);
+}
+
+// A bucket that is reduced as one gets each rank's sum in its own part.
+TEST(WorkCostTest, OneRanksBucketReducedAsOneMovesNothing) {
+  Collective collective;
+  collective.kind = CollectiveKind::kReduceScatter;
+  collective.calls = {{ParamId(0), 500'000, 0}};
+  EXPECT_GT(CollectiveAlone(collective, TestCluster()).device.ns(), 0);
+  collective.one_launch = true;
+  EXPECT_EQ(CollectiveAlone(collective, TestCluster()).device.ns(), 0);
 }
 
 TEST(WorkCostTest, NoWorkCostsNothing) {
