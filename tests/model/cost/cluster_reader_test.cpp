@@ -28,6 +28,36 @@ Json CudnnAttentionBackward() {
   return backward;
 }
 
+Json Indexing() {
+  return {{"gathered", 3e11},
+          {"scatter_added", 1e11},
+          {"sort", "60 us"},
+          {"put", "60 us"},
+          {"elements_per_second", 4e11},
+          {"same_row", "1 us"},
+          {"single_elements_per_second", 1e9}};
+}
+
+Json GroupNorm() {
+  return {{"start", "5 us"},
+          {"backward_start", "25 us"},
+          {"elements_per_second", 2e11},
+          {"group_elements_per_second", 1e9},
+          {"backward_elements_per_second", 1e11}};
+}
+
+Json Convolution() {
+  return {{"forward", 0.6},
+          {"backward", 0.4},
+          {"few_channels", 0.03},
+          {"depthwise", 5e12},
+          {"depthwise_backward", 4e12},
+          {"planar_depthwise", 1e12},
+          {"planar_depthwise_backward", 7e11},
+          {"layout", 5e11},
+          {"weight_layout", 2e11}};
+}
+
 /// `kernels` of a GPU, complete.
 Json Kernels() {
   const Json attention = {{"block", "1 us"}, {"diagonal", "1 us"}, {"tail", 0.5}};
@@ -71,31 +101,10 @@ Json Kernels() {
         {"block_backward", "2 us"}}},
       {"cudnn_attention", CudnnAttention()},
       {"cudnn_attention_backward", CudnnAttentionBackward()},
-      {"indexing",
-       {{"gathered", 3e11},
-        {"scatter_added", 1e11},
-        {"sort", "60 us"},
-        {"put", "60 us"},
-        {"elements_per_second", 4e11},
-        {"same_row", "1 us"},
-        {"single_elements_per_second", 1e9}}},
-      {"group_norm",
-       {{"start", "5 us"},
-        {"backward_start", "25 us"},
-        {"elements_per_second", 2e11},
-        {"group_elements_per_second", 1e9},
-        {"backward_elements_per_second", 1e11}}},
+      {"indexing", Indexing()},
+      {"group_norm", GroupNorm()},
       {"pooling", {{"forward", 7e11}, {"backward", 3e11}}},
-      {"convolution",
-       {{"forward", 0.6},
-        {"backward", 0.4},
-        {"few_channels", 0.03},
-        {"depthwise", 5e12},
-        {"depthwise_backward", 4e12},
-        {"planar_depthwise", 1e12},
-        {"planar_depthwise_backward", 7e11},
-        {"layout", 5e11},
-        {"weight_layout", 2e11}}},
+      {"convolution", Convolution()},
       {"attention", attention},
       {"attention_backward", backward},
       {"source", ""}};
