@@ -125,23 +125,16 @@ class MemoryWork {
   }
   /// One kernel a dimension.
   double Rolled() const {
-    const std::vector<std::int64_t>* shifts = nullptr;
-    for (const Argument& argument : op_.arguments) {
-      const auto* list = std::get_if<std::vector<std::int64_t>>(&argument);
-      shifts = shifts == nullptr ? list : shifts;
-    }
+    const std::vector<std::int64_t>* shifts = FirstList();
     const double kernels = shifts == nullptr ? 1 : static_cast<double>(shifts->size());
     return kernels * static_cast<double>(Result().numel()) / rates_.elements_per_second.rolled;
   }
   /// Every element of every window is read, one by one; the first list says how wide windows are.
   double Pooled() const {
-    double window = 1;
-    for (const Argument& argument : op_.arguments) {
-      if (const auto* sizes = std::get_if<std::vector<std::int64_t>>(&argument)) {
-        window = std::accumulate(sizes->begin(), sizes->end(), 1.0, std::multiplies<>());
-        break;
-      }
-    }
+    const std::vector<std::int64_t>* sizes = FirstList();
+    const double window =
+        sizes == nullptr ? 1
+                         : std::accumulate(sizes->begin(), sizes->end(), 1.0, std::multiplies<>());
     const double means = IsBackward() ? Numel(op_.inputs.front()) : Numel(op_.first_output());
     const PoolingRates& rates = rates_.pooling;
     return means * window / (IsBackward() ? rates.backward : rates.forward);
@@ -159,6 +152,15 @@ class MemoryWork {
                         elements / rates_.elements_per_second.alike);
   }
 
+  /// Of the op's arguments the first list of numbers, or null.
+  const std::vector<std::int64_t>* FirstList() const {
+    for (const Argument& argument : op_.arguments) {
+      if (const auto* list = std::get_if<std::vector<std::int64_t>>(&argument)) {
+        return list;
+      }
+    }
+    return nullptr;
+  }
   bool IsBackward() const { return target_.find("backward") != std::string_view::npos; }
   bool IsNorm() const {
     constexpr std::array<std::string_view, 3> kNames = {"layer_norm", "rms_norm", "batch_norm"};

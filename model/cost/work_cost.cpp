@@ -86,17 +86,17 @@ WorkCost OpCost(const CostInputs& inputs, OpId id) {
   WorkCost cost;
   cost.use = UseOf(inputs.graph, id);
   const OpProfile* measured = inputs.profile == nullptr ? nullptr : inputs.profile->FindOp(id);
+  const DeviceGaps& gaps = inputs.cluster.gpu.gaps;
+  const Duration own_gap = measured == nullptr ? Duration() : inputs.profile->kernel_gap;
+  const Duration gap = gaps.step.value_or(gaps.kernel.value_or(own_gap));
   if (measured != nullptr) {
-    const auto kernels = static_cast<std::int64_t>(measured->kernels.size());
-    const DeviceGaps& gaps = inputs.cluster.gpu.gaps;
-    cost.gaps = gaps.step.value_or(gaps.kernel.value_or(inputs.profile->kernel_gap)) * kernels;
+    cost.gaps = gap * static_cast<std::int64_t>(measured->kernels.size());
     cost.device = Scaled(measured->device_time, inputs.untraced);
     cost.host = measured->host_time;
     cost.source = Source::kMeasured;
   } else {
-    const DeviceGaps& gaps = inputs.cluster.gpu.gaps;
     const OpLaunches launches = LaunchesOf(inputs.graph, id);
-    cost.gaps = Scaled(gaps.step.value_or(gaps.kernel.value_or(Duration())), launches.kernels);
+    cost.gaps = Scaled(gap, launches.kernels);
     cost.device = RooflineTime(inputs.graph, id, inputs.cluster.gpu);
     cost.host = Scaled(inputs.cluster.host.launch, launches.host);
     cost.source = Source::kEstimated;

@@ -38,7 +38,7 @@ struct WorkCost {
 ///   profile   measured op times, or null; ops it lacks fall back to the roofline
 ///
 /// Op: the profile's median and a gap a kernel (the cluster's, else the profile's), else
-///   RooflineTime and the cluster's gap of one kernel.
+///   RooflineTime and the cluster's gap for as many kernels as ops of its kind launch (LaunchesOf).
 /// Collective: GroupTime of its calls. One rank's is a copy, which starts as late as others.
 /// Memory: max(moved / rate, launches * shortest kernel), with the cluster's rate of the pattern,
 /// else bandwidth * efficiency; copies from and to the host: moved / rate. Host: a view, launch,

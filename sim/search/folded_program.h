@@ -27,7 +27,7 @@ using Counts = std::array<std::uint32_t, kCounters>;
 /// A task of a stream that every plan has. Times are in ns; host times as if the host never waited.
 struct FoldedTask {
   std::int64_t issue =
-      0;  // first call of the host, since the program's start, gathers and waits left out
+      0;                  // the host's first call, since the program's start, but gathers and waits
   std::uint64_t key = 0;  // place in the order of issue (KeyOf)
   Counts needs{};         // kWait and kGather counted in plans, not here
   GpuTask gpu;
