@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <exception>
 #include <sys/prctl.h>
 #include <utility>
 
@@ -107,7 +108,9 @@ NcclCommunicator::NcclCommunicator(const ncclUniqueId& id, int rank, int size)
 }
 
 NcclCommunicator::~NcclCommunicator() {
-  if (communicator_ != nullptr) {
+  // While an error unwinds, other ranks may never launch what this rank's kernels wait for, which
+  // ncclCommDestroy would wait for, too: the error must reach whoever ends all ranks.
+  if (communicator_ != nullptr && std::uncaught_exceptions() == 0) {
     ncclCommDestroy(communicator_);
   }
 }

@@ -227,10 +227,14 @@ void EndOthers(std::vector<RankProcess>& ranks) {
 /// Waits until all ranks have ended or one has failed: which, or -1. A signal that ends this
 /// process ends the ranks first, memory and all: a killed parent would leave them to the system,
 /// which takes seconds to give their memory back.
-int Watch(std::vector<RankProcess>& ranks, const HeldSignals& held) {
+int Watch(std::vector<RankProcess>& ranks, const HeldSignals& held, std::chrono::seconds limit) {
+  const auto deadline = std::chrono::steady_clock::now() + limit;
   int failed = -1;
   while (AnyRunning(ranks) && failed < 0) {
     failed = Reap(ranks);
+    if (limit.count() > 0 && std::chrono::steady_clock::now() >= deadline && AnyRunning(ranks)) {
+      throw RanksHang("ranks have not ended after " + std::to_string(limit.count()) + " s");
+    }
     if (const int signal = held.Wait(); signal >= 0) {
       for (RankProcess& rank : ranks) {
         rank.Kill();
@@ -264,10 +268,10 @@ int Watch(std::vector<RankProcess>& ranks, const HeldSignals& held) {
 
 }  // namespace
 
-int RunRankProcesses(int size, const RankMain& main) {
+int RunRankProcesses(int size, const RankMain& main, std::chrono::seconds limit) {
   const HeldSignals held;
   std::vector<RankProcess> ranks = StartRanks(size, main, held);
-  const int failed = Watch(ranks, held);
+  const int failed = Watch(ranks, held, limit);
   if (failed >= 0) {
     EndOthers(ranks);
     ThrowFailure(ranks[static_cast<std::size_t>(failed)], failed);

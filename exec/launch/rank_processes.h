@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <stdexcept>
 
@@ -14,6 +15,13 @@ class RankOutOfMemory : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// Ranks that had not ended after the time they were given: they wait for each other, or give
+/// memory back and forth without end.
+class RanksHang : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 /// What a rank process does; what it returns is its exit code. Errors may be thrown.
 using RankMain = std::function<int(const RankIdentity&, const RendezvousAddress&)>;
 
@@ -23,7 +31,8 @@ using RankMain = std::function<int(const RankIdentity&, const RendezvousAddress&
 /// When one fails, dies or throws, the others are ended within 5 seconds, none is left over, and
 /// the first failure is what is thrown: Error, SystemError or RankOutOfMemory, naming the rank.
 /// Otherwise returns the largest of their exit codes. A signal that ends this process (SIGINT,
-/// SIGTERM, SIGHUP) ends the ranks first.
-int RunRankProcesses(int size, const RankMain& main);
+/// SIGTERM, SIGHUP) ends the ranks first. Ranks that still run after `limit` are ended, too, and
+/// RanksHang is thrown; 0: they may take as long as they like.
+int RunRankProcesses(int size, const RankMain& main, std::chrono::seconds limit = {});
 
 }  // namespace dcsim::exec

@@ -26,6 +26,8 @@ RankMeasurement MeasureRank(const RankSetup& setup, int rank, const MeasureSetti
     const std::string where =
         executor == nullptr ? "allocation of weights and optimizer states"
                             : TaskLabel(setup.schedule, setup.graph, executor->current_task());
+    // Not taken apart: giving peers' memory back waits for kernels that wait for other ranks.
+    static_cast<void>(executor.release());
     throw RankOutOfMemory("rank " + std::to_string(rank) + ", " + where + ": " +
                           what.substr(0, what.find('\n')));
   }

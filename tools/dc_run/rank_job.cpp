@@ -1,6 +1,7 @@
 #include "tools/dc_run/rank_job.h"
 
 #include <algorithm>
+#include <chrono>
 #include <iostream>
 #include <list>
 #include <memory>
@@ -156,20 +157,30 @@ void ExecuteOnThreads(const Job& job, std::size_t index) {
   job.done(index, Merge(job, index, std::move(ranks), std::nullopt));
 }
 
-/// The result of the case that MeasureCase names, and its index.
-std::size_t ReportOutOfMemory(const Job& job, const exec::RankOutOfMemory& error) {
-  const Json report = Json::parse(error.what());
-  const auto index = report.at("case").get<std::size_t>();
+/// A case that did not complete, and why.
+ExecutionResult Stopped(const Job& job,
+                        std::size_t index,
+                        const std::string& outcome,
+                        const std::string& stop) {
   ExecutionResult result;
   result.result.origin = Origin::kMeasured;
-  result.result.outcome = "out_of_memory";
-  result.result.stop = StopReport{report.at("stop").get<std::string>(), Bytes(0), 0};
+  result.result.outcome = outcome;
+  result.result.stop = StopReport{stop, Bytes(0), 0};
   result.result.workload = job.graph.name;
   result.result.graph_hash = job.graph.hash;
   result.result.plan = PrintPlan(job.cases[index].plan, job.graph);
   result.result.gpus = job.settings.gpus;
-  MeasurementNotes& notes = result.result.measurement.emplace();
-  AddOrigin(job, notes);
+  AddOrigin(job, result.result.measurement.emplace());
+  return result;
+}
+
+/// The result of the case that MeasureCase names, and its index.
+std::size_t ReportOutOfMemory(const Job& job, const exec::RankOutOfMemory& error) {
+  const Json report = Json::parse(error.what());
+  const auto index = report.at("case").get<std::size_t>();
+  ExecutionResult result =
+      Stopped(job, index, "out_of_memory", report.at("stop").get<std::string>());
+  MeasurementNotes& notes = *result.result.measurement;
   notes.versions = report.at("versions");
   notes.machine = report.at("machine");
   job.done(index, result);
@@ -224,9 +235,16 @@ bool ExecuteCases(const Graph& graph,
     for (job.end = job.first + 1; goes_on(job.end); ++job.end) {
     }
     try {
-      exec::RunRankProcesses(settings.gpus, main);
+      const auto together = static_cast<int>(job.end - job.first);
+      exec::RunRankProcesses(settings.gpus, main, std::chrono::seconds(settings.limit * together));
     } catch (const exec::RankOutOfMemory& error) {
       job.end = ReportOutOfMemory(job, error) + 1;
+      completed = false;
+    } catch (const exec::RanksHang& error) {
+      if (job.end - job.first > 1) {
+        throw SystemError(error.what());  // which of them it was only the ranks know
+      }
+      done(job.first, Stopped(job, job.first, "deadlock", error.what()));
       completed = false;
     }
   }

@@ -27,6 +27,7 @@ struct ExecutionSettings {
   std::uint64_t seed = 0;
   exec::MeasureSettings measure;
   std::string command;  // for the results
+  int limit = 0;        // seconds that one case on GPUs may take; 0: any
 };
 
 /// What executing one case gave; the timeline is rank 0's.
@@ -38,8 +39,9 @@ struct ExecutionResult {
 /// Executes cases one after the other and hands each result, as soon as it is there, to `done` (on
 /// rank 0's process). Ranks are this program's own processes (the same for all cases, or new ones
 /// for each where kernels are recorded, and for those behind one that ran out of memory) or
-/// threads, or those of a launcher that started it, where an out-of-memory ends all. Returns false
-/// when a case ran out of memory.
+/// threads, or those of a launcher that started it, where an out-of-memory ends all. A case
+/// whose ranks have not ended within the limit is a deadlock, where it has ranks of its own.
+/// Returns false when a case ran out of memory or into its limit.
 ///
 /// Throws SystemError for missing GPUs and failing ranks.
 bool ExecuteCases(const Graph& graph,

@@ -19,7 +19,11 @@ ExecutionSettings SettingsOf(const PlansToRun& what, const std::string& command)
   if (what.device != "cuda" && what.device != "cpu") {
     throw Error("--device " + what.device + ": expected cuda or cpu");
   }
+  if (what.limit < 0) {
+    throw Error("--limit " + std::to_string(what.limit) + ": expected 0 or more seconds");
+  }
   ExecutionSettings settings;
+  settings.limit = what.limit;
   settings.gpus = what.gpus;
   settings.on_cpu = what.device == "cpu";
   settings.communicate = what.communicate;
@@ -79,6 +83,9 @@ void DeclarePlansToRun(CLI::App& app, PlansToRun& what) {
   app.add_option("--device", what.device, "cuda, or cpu: ranks as threads");
   app.add_option("--warmup", what.warmup, "steps before the measured ones");
   app.add_option("--steps", what.steps, "measured steps");
+  app.add_option("--limit", what.limit,
+                 "seconds that a plan may take on GPUs, with its start, before it counts as a "
+                 "deadlock; 0: any");
   app.add_flag("--communication,!--no-communication", what.communicate,
                "leave collectives out, to see compute alone; losses are then meaningless");
   app.add_option(

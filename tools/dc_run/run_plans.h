@@ -18,20 +18,22 @@ struct PlansToRun {
   std::string device = "cuda";  // or cpu: ranks as threads
   int warmup = 5;
   int steps = 20;
+  int limit = 1800;  // seconds for one plan on GPUs, with its start; 0: any
   bool trace = true;
   bool communicate = true;  // false: collectives are left out, for profiles of compute alone
   std::string cluster;      // file of what policies may know of the machine; empty: nothing
   std::string out;          // folder for results and timelines; empty: none are written
 };
 
-/// Declares --set, --gpus, --device, --warmup, --steps, --communication, --cluster and --out.
+/// Declares --set, --gpus, --device, --warmup, --steps, --limit, --communication,
+/// --cluster and --out.
 void DeclarePlansToRun(CLI::App& app, PlansToRun& what);
 
 /// "plans/zero3.yaml" -> "zero3".
 std::string PlanName(const std::string& file);
 
 /// Executes them and hands each case with its result to `done`, on rank 0's process, once the
-/// result's files are written to `out`. Returns false when a case ran out of memory.
+/// result's files are written to `out`. Returns false when a case did not complete.
 ///
 /// Throws Error for bad numbers, devices, plans, and a folder `out` that is not there; SystemError
 /// as ExecuteCases.

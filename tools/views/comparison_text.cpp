@@ -52,6 +52,11 @@ std::string Line(const std::string& label,
          Flush(error, kColumn) + "\n";
 }
 
+/// How a step ended, and where it stopped.
+std::string Outcome(const Result& result) {
+  return result.outcome + (result.stop ? ": " + result.stop->task : "");
+}
+
 /// With the difference to the byte: it is what shows that the memory model is exact.
 std::string MemoryLine(const std::string& label, Bytes predicted, Bytes measured) {
   const std::int64_t difference = predicted.count() - measured.count();
@@ -169,8 +174,8 @@ std::string PrintComparison(const Comparison& comparison) {
   const Result& predicted = comparison.predicted;
   const Result& measured = comparison.measured;
   if (predicted.outcome != "completed" || measured.outcome != "completed") {
-    return comparison.name + "\n" + Line("", "predicted", "measured", "") +
-           Line("outcome", predicted.outcome, measured.outcome, "");
+    return comparison.name + "\n  predicted " + Outcome(predicted) + "\n  measured " +
+           Outcome(measured) + "\n";
   }
   return comparison.name + "\n" + Line("", "predicted", "measured", "error") +
          ComparisonLine("step time", predicted.step_time, measured.step_time) +

@@ -122,6 +122,30 @@ TEST_F(RankProcessesTest, OutOfMemoryIsAnOutcome) {
   EXPECT_EQ(FailureOf<RankOutOfMemory>(3, main), "rank 2, aten::mm: no memory");
 }
 
+// One has ended; the other is ended with the job.
+TEST_F(RankProcessesTest, HaveALimit) {
+  const auto main = [](const RankIdentity& identity, const auto&) {
+    if (identity.rank == 1) {
+      Hang();
+    }
+    return 0;
+  };
+  const auto start = std::chrono::steady_clock::now();
+  try {
+    RunRankProcesses(2, main, seconds(1));
+    ADD_FAILURE() << "expected a failure";
+  } catch (const RanksHang& failure) {
+    EXPECT_STREQ(failure.what(), "ranks have not ended after 1 s");
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - start, seconds(10));
+}
+
+TEST_F(RankProcessesTest, MayEndWithinTheirLimit) {
+  EXPECT_EQ(RunRankProcesses(
+                2, [](const RankIdentity&, const auto&) { return 1; }, seconds(30)),
+            1);
+}
+
 TEST_F(RankProcessesTest, KilledRanksAreNamed) {
   const auto main = [](const RankIdentity& identity, const auto&) {
     return identity.rank == 1 ? ::raise(SIGKILL) : 0;
