@@ -280,6 +280,15 @@ DeviceUse CollectiveUse(Engine engine, int ranks) {
   return engine == Engine::kNccl ? DeviceUse::kCollective : DeviceUse::kCopyEngine;
 }
 
+Duration OwnShardTime(const Cluster& cluster, Bytes gathered, int ranks, Duration whole) {
+  const GpuSpec& gpu = cluster.gpu;
+  const double rate = static_cast<double>(gpu.memory_bandwidth.count()) * gpu.bandwidth_efficiency;
+  constexpr double kNsPerSecond = 1e9;
+  const double moved = 2 * static_cast<double>(gathered.count()) / ranks;
+  const auto copy = static_cast<std::int64_t>(std::ceil(moved / rate * kNsPerSecond));
+  return Duration::FromNs(std::min(std::max(gpu.shortest_kernel.ns(), copy), whole.ns() / ranks));
+}
+
 Duration CollectiveStart(const Cluster& cluster, int ranks) {
   return ranks == 1 ? cluster.gpu.gaps.start.value_or(Duration()) : Duration();
 }

@@ -56,6 +56,10 @@ Estimate CollectiveTime(const Cluster& cluster,
 /// What a collective occupies of the GPU: one rank copies on its own GPU, behind other work.
 DeviceUse CollectiveUse(Engine engine, int ranks);
 
+/// WorkCost::own_shard of a gather by copy engines whose call takes `whole` alone: the last of its
+/// copies, at the memory's bandwidth.
+Duration OwnShardTime(const Cluster& cluster, Bytes gathered, int ranks, Duration whole);
+
 /// WorkCost::start of NCCL's: of one rank's copy the time that its kernel starts behind what lets
 /// it; those of several ranks have gaps in which ranks meet, too.
 Duration CollectiveStart(const Cluster& cluster, int ranks);

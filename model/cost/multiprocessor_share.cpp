@@ -114,7 +114,12 @@ MultiprocessorShare ShareOf(const Graph& graph,
     share.room = Duration::FromNs(device.ns() * gpu.multiprocessors / kernel->ctas);
   }
   if (use == DeviceUse::kMatmul && kernel != nullptr) {
-    share.beside_collective = ProductBesideCollective(TilesOf(graph, id, *kernel, gpu), gpu);
+    const std::int64_t tiles = TilesOf(graph, id, *kernel, gpu);
+    share.beside_collective = ProductBesideCollective(tiles, gpu);
+    if (tiles % gpu.multiprocessors != 0) {
+      const std::int64_t waves = CeilDiv(tiles, gpu.multiprocessors);
+      share.last_wave = Duration::FromNs(device.ns() / waves);
+    }
   }
   return share;
 }

@@ -15,6 +15,7 @@ namespace dcsim {
 /// Contention).
 struct MultiprocessorShare {
   Duration room;                       // longest wait of a kernel of another stream for room
+  Duration last_wave;                  // the end of its time, in which some of them are free
   std::int32_t beside_collective = 0;  // speed beside a collective, per mille; 0: the class's
 };
 
@@ -32,6 +33,9 @@ struct LaunchedKernels {
 LaunchedKernels FindKernels(const Profile& profile, const OpProfile& op);
 
 /// The share of an op of class `use` that takes `device` alone.
+///
+/// A product's last wave of tiles leaves multiprocessors free unless it is full. What is not known
+/// of a kernel is 0.
 ///
 /// A product or attention kernel keeps its multiprocessors: for the whole time when its thread
 /// blocks run in one wave or are persistent, for a block's life when there are more of them. A

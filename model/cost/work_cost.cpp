@@ -109,6 +109,7 @@ WorkCost OpCost(const CostInputs& inputs, OpId id) {
       ShareOf(inputs.graph, id, cost.use, cost.device, launched, inputs.cluster.gpu);
   cost.launches = static_cast<std::int32_t>(launched.count);
   cost.room = share.room;
+  cost.last_wave = share.last_wave;
   cost.beside_collective = share.beside_collective;
   if (id == inputs.first_launch) {
     cost.device += inputs.input_copies;
@@ -119,19 +120,22 @@ WorkCost OpCost(const CostInputs& inputs, OpId id) {
 /// A gather by copy engines: its calls' copies run one after the other, one copy a rank.
 WorkCost CopyEngineCost(const CostInputs& inputs, const Collective& collective) {
   Estimate sum{Duration(), Source::kMeasured};
+  Duration own_shard;
   for (const CollectiveCall& call : collective.calls) {
     const Bytes bytes(call.elements * ElementBytes(collective.dtype));
     const Estimate estimate =
         CollectiveTime(inputs.cluster, collective.kind, collective.engine, bytes, collective.ranks);
     sum.time += estimate.time;
     sum.source = std::max(sum.source, estimate.source);
+    own_shard += OwnShardTime(inputs.cluster, bytes, collective.ranks, estimate.time);
   }
   const auto copies = static_cast<std::int64_t>(collective.launches()) * collective.ranks;
   return {.device = sum.time,
           .host = inputs.cluster.host.copy * copies,
           .source = sum.source,
           .use = CollectiveUse(collective.engine, collective.ranks),
-          .launches = static_cast<std::int32_t>(collective.launches())};
+          .launches = static_cast<std::int32_t>(collective.launches()),
+          .own_shard = own_shard};
 }
 
 /// The calls of the group that the collective launches.

@@ -26,11 +26,14 @@ struct WorkCost {
                                              // memory bandwidth as side_streaming, of its thread
                                              // blocks as collective
   std::int32_t launches = 0;                 // kernels and copies that it puts on its stream
+  Duration own_shard{};  // of the device time: the end of a gather by copy engines, in which the
+                         // rank's own shard is copied, by multiprocessors
   Duration start{};  // before the device time, where no task of its stream runs up to it: from the
                      // event that lets it start to its kernel; NCCL's have gaps of the cluster
   Duration gaps{};   // of the device time: between its kernels, nothing runs
   Duration
       room{};  // longest time that a kernel of another stream waits beside it for multiprocessors
+  Duration last_wave{};  // of the device time: its end, in which it leaves some of them
 };
 
 /// Costs of all works of a schedule, by WorkId.

@@ -13,8 +13,10 @@ GpuTask GpuTask::Of(const WorkCost& cost, std::size_t stream) {
   task.to_host = cost.to_host;
   task.demand = cost.demand;
   task.device = cost.device.ns();
+  task.own_shard = cost.own_shard.ns();
   task.start = cost.start.ns();
   task.room = cost.room.ns();
+  task.last_wave = cost.last_wave.ns();
   return task;
 }
 
@@ -126,6 +128,9 @@ bool GpuSharing::Advance(std::size_t stream, std::int64_t now) {
       BeginWork(stream, now);
       return false;
     case Phase::kWorking:
+      if (TurnToOwnShard(stream, now)) {
+        return false;
+      }
       End(stream, now);
       return true;
   }
@@ -141,6 +146,13 @@ void GpuSharing::Arrive(std::size_t stream, std::int64_t now) {
     BeginWork(stream, now);
     return;
   }
+  state.own_shard = false;
+  SeekRoom(stream, now);
+}
+
+/// What needs multiprocessors waits for them.
+void GpuSharing::SeekRoom(std::size_t stream, std::int64_t now) {
+  Stream& state = streams_[stream];
   state.reached = now;
   if (const std::int64_t room = RoomAhead(state, now); room > 0) {
     state.phase = Phase::kHeld;
@@ -150,14 +162,37 @@ void GpuSharing::Arrive(std::size_t stream, std::int64_t now) {
   }
 }
 
+/// A gather by copy engines, whose own shard the driver copies with multiprocessors, last: true
+/// when it goes on with that.
+bool GpuSharing::TurnToOwnShard(std::size_t stream, std::int64_t now) {
+  Stream& state = streams_[stream];
+  if (state.own_shard || state.task.own_shard == 0 || !options_.contention.measured) {
+    return false;
+  }
+  state.own_shard = true;
+  disturbed_ = true;
+  SeekRoom(stream, now);
+  return true;
+}
+
 /// How long a task that arrives waits for multiprocessors, at most. What the compute stream starts
 /// at the same time comes second: other streams have the higher priority.
 std::int64_t GpuSharing::RoomAhead(const Stream& state, std::int64_t now) const {
   const DeviceUse use = state.task.use;
   const Stream& compute = streams_[kCompute];
-  const bool takes_room = use == DeviceUse::kSideStreaming || use == DeviceUse::kCollective;
+  const bool takes_room =
+      use == DeviceUse::kSideStreaming || use == DeviceUse::kCollective || state.own_shard;
   const bool first = compute.running && compute.started < now && !compute.leaves_room;
-  return options_.contention.measured && takes_room && first ? compute.task.room : 0;
+  if (!options_.contention.measured || !takes_room || !first) {
+    return 0;
+  }
+  if (!state.own_shard) {
+    return compute.task.room;
+  }
+  // A copy is content with the multiprocessors that a product's last wave leaves.
+  const std::int64_t done = (now - compute.work_updated) * compute.work_rate;
+  const std::int64_t left = compute.work_left - done - compute.task.last_wave * Contention::kAlone;
+  return std::min(compute.task.room, std::max<std::int64_t>(0, left / compute.work_rate));
 }
 
 /// Multiprocessors are free for the running task; a collective then waits for the last rank.
@@ -190,10 +225,14 @@ void GpuSharing::BeginWork(std::size_t stream, std::int64_t now) {
   const std::int64_t start = state.meets ? options_.contention.collective_start.ns() : 0;
   state.meets = false;
   state.phase = Phase::kWorking;
-  state.work_left = (state.task.device + start) * Contention::kAlone;
+  std::int64_t work = state.task.device + start;
+  if (options_.contention.measured) {
+    work = state.own_shard ? state.task.own_shard : work - state.task.own_shard;
+  }
+  state.work_left = work * Contention::kAlone;
   state.work_updated = now;
   state.work_rate = Contention::kAlone;
-  state.event = now + state.task.device + start;
+  state.event = now + work;
   disturbed_ = true;
 }
 

@@ -21,8 +21,10 @@ struct GpuTask {
   bool to_host = false;                      // of WorkCost
   std::int32_t demand = Contention::kAlone;  // of WorkCost
   std::int64_t device = 0;
-  std::int64_t start = 0;  // of WorkCost
-  std::int64_t room = 0;   // of WorkCost
+  std::int64_t own_shard = 0;  // of WorkCost
+  std::int64_t start = 0;      // of WorkCost
+  std::int64_t room = 0;       // of WorkCost
+  std::int64_t last_wave = 0;  // of WorkCost
 
   /// As a task of the stream.
   static GpuTask Of(const WorkCost& cost, std::size_t stream);
@@ -99,6 +101,7 @@ class GpuSharing {
     bool queued = false;       // collective: it starts as the one before it on its stream ends
     bool meets = false;        // collective: it waits for the last rank
     bool leaves_room = false;  // compute: it started beside a collective
+    bool own_shard = false;    // copies: what peers have is here, the own shard comes
     GpuTask task;
     std::int64_t started = 0;
     std::int64_t reached = 0;  // side streams: the GPU
@@ -119,6 +122,8 @@ class GpuSharing {
   void Arrive(std::size_t stream, std::int64_t now);
   void FindRoom(std::size_t stream, std::int64_t now);
   void BeginWork(std::size_t stream, std::int64_t now);
+  void SeekRoom(std::size_t stream, std::int64_t now);
+  bool TurnToOwnShard(std::size_t stream, std::int64_t now);
   void End(std::size_t stream, std::int64_t now);
   std::int32_t RateBeside(const GpuTask& own, const GpuTask& other) const;
   std::int32_t RateOf(std::size_t stream) const;

@@ -156,6 +156,7 @@ class Layout {
       GpuTask task = program_.gather_alone[params.front().index()];
       for (const ParamId id : params.subspan(1)) {
         task.device += program_.gather_alone[id.index()].device;
+        task.own_shard += program_.gather_alone[id.index()].own_shard;
       }
       return task;
     }

@@ -13,6 +13,9 @@ GpuTask GatherTask(const Cluster& cluster,
   if (engine == Engine::kNccl) {
     task.demand = GroupDemand(cluster, kGather, parts);
     task.start = CollectiveStart(cluster, ranks).ns();
+  } else {
+    const Duration whole = Duration::FromNs(task.device);
+    task.own_shard = OwnShardTime(cluster, parts.front().payload, ranks, whole).ns();
   }
   return task;
 }

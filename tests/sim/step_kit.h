@@ -98,6 +98,14 @@ class StepKit {
   void SetGaps(TaskId task, std::int64_t ns) { costs_[task.index()].gaps = Duration::FromNs(ns); }
   void SetStart(TaskId task, std::int64_t ns) { costs_[task.index()].start = Duration::FromNs(ns); }
   void SetRoom(TaskId task, std::int64_t ns) { costs_[task.index()].room = Duration::FromNs(ns); }
+  void SetLastWave(TaskId task, std::int64_t ns) {
+    costs_[task.index()].last_wave = Duration::FromNs(ns);
+  }
+  /// A gather by copy engines, of whose time the end is the own shard's copy.
+  void SetOwnShard(TaskId task, std::int64_t ns) {
+    costs_[task.index()].use = DeviceUse::kCopyEngine;
+    costs_[task.index()].own_shard = Duration::FromNs(ns);
+  }
   void SetBesideCollective(TaskId task, std::int32_t permille) {
     costs_[task.index()].beside_collective = permille;
   }

@@ -171,6 +171,18 @@ TEST(CollectiveTimeTest, TableOfAnotherEngineDoesNotAnswer) {
   EXPECT_EQ(estimate.source, Source::kEstimated);
 }
 
+// 2 MB read and written at 2 TB/s, half of which is reached; no shorter than a kernel, no longer
+// than one of the gather's copies in the mean.
+TEST(OwnShardTimeTest, IsACopyWithinTheGpu) {
+  const Cluster cluster = TestCluster();
+  const auto time = [&](std::int64_t bytes, Duration whole) {
+    return OwnShardTime(cluster, Bytes(bytes), 4, whole);
+  };
+  EXPECT_EQ(time(8'000'000, Duration::FromUs(100)), Duration::FromUs(4));
+  EXPECT_EQ(time(8'000, Duration::FromUs(100)), Duration::FromUs(2));
+  EXPECT_EQ(time(8'000'000, Duration::FromUs(12)), Duration::FromUs(3));
+}
+
 // A slow link inside the nodes holds a ring over both nodes back as well:
 // 10 + 7 * 2 us + (7/8 * 4 MB) / 25 GB/s = 24 + 140 us.
 TEST(RingTimeTest, RingOverNodesTakesTheSlowerLink) {

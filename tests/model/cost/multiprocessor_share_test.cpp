@@ -70,6 +70,15 @@ TEST(MultiprocessorShareTest, AProductThatFitsBesideACollectiveLosesNothing) {
   EXPECT_EQ(Share(DeviceUse::kMatmul, "gemm", 92).beside_collective, 1000);
 }
 
+// 2048 tiles leave multiprocessors free in the last of 16 waves; 2112 and 1056 fill all of them.
+TEST(MultiprocessorShareTest, ALastWaveThatIsNotFullLeavesRoom) {
+  EXPECT_EQ(Share(DeviceUse::kMatmul, "nvjet_sm90_tst_128x256_64x4_2x1_v_bz_NTN", 132).last_wave,
+            Duration::FromNs(100'000 / 16));
+  EXPECT_EQ(Share(DeviceUse::kMatmul, "gemm", 2112).last_wave, Duration());
+  EXPECT_EQ(Share(DeviceUse::kMatmul, "gemm", 1056).last_wave, Duration());
+  EXPECT_EQ(Share(DeviceUse::kMatmul, "persistent_gemm", 132).last_wave, Duration());
+}
+
 // A persistent kernel whose name tells no tile; and one that was not measured.
 TEST(MultiprocessorShareTest, WithoutTilesTheClassCounts) {
   EXPECT_EQ(Share(DeviceUse::kMatmul, "persistent_gemm", 132).beside_collective, 0);

@@ -279,6 +279,7 @@ TEST(WorkCostTest, CopiesOfAGatherAddUp) {
   EXPECT_EQ(cost.host.ns(), 2 * 4 * 5'000);
   EXPECT_EQ(cost.source, Source::kEstimated);
   EXPECT_EQ(cost.use, DeviceUse::kCopyEngine);
+  EXPECT_EQ(cost.own_shard.ns(), 2 * 2'000);  // short kernels
 }
 
 // 9 MB at 1 TB/s: 9 us, and 2 us for each of the kernels behind the first. Three launches of 5 us.

@@ -205,6 +205,55 @@ TEST(SimulateContentionTest, CollectiveWaitsForBlocksOfAKernelOfManyWaves) {
   EXPECT_EQ(kit.Run(options).at(gather), (Interval{0, 65}));
 }
 
+struct OwnShardCase {
+  const char* name;
+  DeviceUse use;
+  std::int64_t last_wave;
+  bool measured;
+  std::int64_t end;
+};
+
+class OwnShardTest : public testing::TestWithParam<OwnShardCase> {};
+
+// Peers' shards are here at 40, the own one takes 20 more and multiprocessors: of a product those
+// that its last wave leaves, or its end; element-wise kernels leave some all the time. The copy
+// goes before the kernel that is next.
+TEST_P(OwnShardTest, IsCopiedByMultiprocessors) {
+  StepKit kit;
+  const TaskId compute = kit.Kernel(kCompute, {100});
+  const TaskId gather = kit.Collective(kGather, {60});
+  const TaskId next = kit.Kernel(kCompute, {100});
+  kit.SetUse(compute, GetParam().use);
+  kit.SetUse(next, GetParam().use);
+  kit.SetLastWave(compute, GetParam().last_wave);
+  kit.SetOwnShard(gather, 20);
+  SimulationOptions options = Contending();
+  options.contention.measured = GetParam().measured;
+  EXPECT_EQ(kit.Run(options).at(gather), (Interval{0, GetParam().end}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Beside,
+                         OwnShardTest,
+                         testing::Values(OwnShardCase{"AProduct", kMatmul, 0, true, 120},
+                                         OwnShardCase{"ALastWave", kMatmul, 30, true, 90},
+                                         OwnShardCase{"AllOfALastWave", kMatmul, 70, true, 60},
+                                         OwnShardCase{"Streaming", kStreaming, 0, true, 60},
+                                         OwnShardCase{"Unmeasured", kMatmul, 0, false, 60}),
+                         [](const auto& row) { return row.param.name; });
+
+// A collective's thread blocks want more than a last wave leaves.
+TEST(SimulateContentionTest, ALastWaveLeavesNoRoomForACollective) {
+  StepKit kit;
+  const TaskId product = kit.Kernel(kCompute, {100});
+  const TaskId gather = kit.Collective(kGather, {30});
+  kit.SetUse(product, kMatmul);
+  kit.SetLastWave(product, 50);
+  kit.SetUse(gather, kCollective);
+  SimulationOptions options = Contending();
+  options.collective_gap = Duration::FromNs(7);
+  EXPECT_EQ(kit.Run(options).at(gather), (Interval{0, 130}));
+}
+
 // A product's own speed beside a collective comes before its class's: 0.5 and 100 to do beside 40
 // of the gather make 40 + 80.
 TEST(SimulateContentionTest, TheOpsOwnSpeedBesideACollectiveCounts) {
