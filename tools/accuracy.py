@@ -7,8 +7,10 @@
 BIN is the folder of the built programs (build/dev/bin). Results of `dc-run` lie in traces/WORKLOAD/measured/CLUSTER;
 configs/clusters/CLUSTER.yaml predicts them.
 """
+import concurrent.futures
 import itertools
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -50,6 +52,16 @@ def compare(program, cluster, files, *options):
     if done.returncode != 0:
         sys.exit(f"accuracy.py: {' '.join(command[:2])} failed: {done.stderr}")
     return json.loads(done.stdout)["comparisons"]
+
+
+def compare_all(program, measured, *options):
+    """Comparisons of all cases, in their order, on all cores."""
+    # So few that cores are done at about the same time.
+    at_once = 24
+    parts = [(cluster, files[i : i + at_once]) for cluster, files in measured.items() for i in range(0, len(files), at_once)]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as cores:
+        done = cores.map(lambda part: compare(program, *part, *options), parts)
+        return [pair for pairs in done for pair in pairs]
 
 
 def error_of(pair, key):
@@ -315,11 +327,11 @@ def main():
         return 2
     program = str(pathlib.Path(sys.argv[1]).resolve() / "dc-sim")
     measured = cases()
-    pairs = [pair for cluster, files in measured.items() for pair in compare(program, cluster, files)]
+    pairs = compare_all(program, measured)
     rows = [row(pair) for pair in pairs if not stopped(pair)]
     stops = sorted(stop_row(pair) for pair in pairs if stopped(pair))
     if not sys.argv[2:]:
-        alone = [pair for cluster, files in measured.items() for pair in compare(program, cluster, files, "--no-profile")]
+        alone = compare_all(program, measured, "--no-profile")
         whole = [pair for pair, known in zip(alone, pairs, strict=True) if not stopped(known)]
         for each, pair in zip(rows, whole, strict=True):
             each["roofline"] = error_of(pair, "step_time_ns")
