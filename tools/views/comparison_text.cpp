@@ -53,7 +53,7 @@ std::string Line(const std::string& label,
 }
 
 /// How a step ended, and where it stopped.
-std::string Outcome(const Result& result) {
+std::string HowItEnded(const Result& result) {
   return result.outcome + (result.stop ? ": " + result.stop->task : "");
 }
 
@@ -174,8 +174,8 @@ std::string PrintComparison(const Comparison& comparison) {
   const Result& predicted = comparison.predicted;
   const Result& measured = comparison.measured;
   if (predicted.outcome != "completed" || measured.outcome != "completed") {
-    return comparison.name + "\n  predicted " + Outcome(predicted) + "\n  measured " +
-           Outcome(measured) + "\n";
+    return comparison.name + "\n  predicted " + HowItEnded(predicted) + "\n  measured " +
+           HowItEnded(measured) + "\n";
   }
   return comparison.name + "\n" + Line("", "predicted", "measured", "error") +
          ComparisonLine("step time", predicted.step_time, measured.step_time) +

@@ -53,5 +53,13 @@ TEST(ComparisonTextTest, StepsThatDidNotCompleteAreNotCounted) {
   EXPECT_THAT(text, HasSubstr("in 1 of 1"));
 }
 
+TEST(ComparisonTextTest, AStepThatDidNotCompleteSaysWhereItStopped) {
+  Comparison stopped = StepsOf(1, 0);
+  stopped.measured.outcome = "deadlock";
+  stopped.measured.stop = StopReport{"ranks have not ended after 60 s", Bytes(0), 0};
+  EXPECT_THAT(PrintComparison(stopped),
+              HasSubstr("\n  predicted completed\n  measured deadlock: ranks have not ended"));
+}
+
 }  // namespace
 }  // namespace dcsim
