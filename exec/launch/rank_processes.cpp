@@ -224,7 +224,8 @@ void EndOthers(std::vector<RankProcess>& ranks) {
   }
 }
 
-/// Waits until all ranks have ended or one has failed: which, or -1. A signal that ends this
+/// Waits until all ranks have ended or one has failed: which, or -1. Throws RanksHang behind a
+/// limit other than 0. A signal that ends this
 /// process ends the ranks first, memory and all: a killed parent would leave them to the system,
 /// which takes seconds to give their memory back.
 int Watch(std::vector<RankProcess>& ranks, const HeldSignals& held, std::chrono::seconds limit) {

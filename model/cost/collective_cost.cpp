@@ -177,6 +177,14 @@ std::optional<Estimate> ExtendTables(
                   Source::kEstimated};
 }
 
+/// A copy within the GPU, which reads and writes.
+Duration CopyTime(const GpuSpec& gpu, Bytes bytes) {
+  const auto rate = static_cast<std::int64_t>(static_cast<double>(gpu.memory_bandwidth.count()) *
+                                              gpu.bandwidth_efficiency);
+  const Duration copy = TransferTime(bytes * 2, BytesPerSecond(std::max<std::int64_t>(1, rate)));
+  return std::max(copy, gpu.shortest_kernel);
+}
+
 /// CollectiveTime of tensors that begin at multiples of 16 bytes, their parts too.
 Estimate AlignedTime(const Cluster& cluster,
                      CollectiveKind kind,
@@ -188,12 +196,7 @@ Estimate AlignedTime(const Cluster& cluster,
     return {Duration(), Source::kEstimated};
   }
   if (ranks == 1) {
-    const auto rate =
-        static_cast<std::int64_t>(static_cast<double>(cluster.gpu.memory_bandwidth.count()) *
-                                  cluster.gpu.bandwidth_efficiency);
-    const Duration copy =
-        TransferTime(payload * 2, BytesPerSecond(std::max<std::int64_t>(1, rate)));
-    return {std::max(copy, cluster.gpu.shortest_kernel), Source::kEstimated};
+    return {CopyTime(cluster.gpu, payload), Source::kEstimated};
   }
   if (const auto measured = FindTableTime(cluster, kind, engine, payload, ranks, calls)) {
     return *measured;
@@ -281,12 +284,8 @@ DeviceUse CollectiveUse(Engine engine, int ranks) {
 }
 
 Duration OwnShardTime(const Cluster& cluster, Bytes gathered, int ranks, Duration whole) {
-  const GpuSpec& gpu = cluster.gpu;
-  const double rate = static_cast<double>(gpu.memory_bandwidth.count()) * gpu.bandwidth_efficiency;
-  constexpr double kNsPerSecond = 1e9;
-  const double moved = 2 * static_cast<double>(gathered.count()) / ranks;
-  const auto copy = static_cast<std::int64_t>(std::ceil(moved / rate * kNsPerSecond));
-  return Duration::FromNs(std::min(std::max(gpu.shortest_kernel.ns(), copy), whole.ns() / ranks));
+  const Bytes shard(gathered.count() / ranks);
+  return std::min(CopyTime(cluster.gpu, shard), Duration::FromNs(whole.ns() / ranks));
 }
 
 Duration CollectiveStart(const Cluster& cluster, int ranks) {

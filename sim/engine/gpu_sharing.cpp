@@ -86,6 +86,7 @@ void GpuSharing::Start(
     }
   }
   state.task = task;
+  state.own_shard = false;
   state.started = now;
   if (task.device == 0) {
     End(stream, now);
@@ -146,7 +147,6 @@ void GpuSharing::Arrive(std::size_t stream, std::int64_t now) {
     BeginWork(stream, now);
     return;
   }
-  state.own_shard = false;
   SeekRoom(stream, now);
 }
 
@@ -166,13 +166,18 @@ void GpuSharing::SeekRoom(std::size_t stream, std::int64_t now) {
 /// when it goes on with that.
 bool GpuSharing::TurnToOwnShard(std::size_t stream, std::int64_t now) {
   Stream& state = streams_[stream];
-  if (state.own_shard || state.task.own_shard == 0 || !options_.contention.measured) {
+  if (state.own_shard || state.task.own_shard == 0) {
     return false;
   }
   state.own_shard = true;
   disturbed_ = true;
   SeekRoom(stream, now);
   return true;
+}
+
+std::int64_t GpuSharing::WorkLeft(const Stream& state, std::int64_t now) {
+  const std::int64_t done = (now - state.work_updated) * state.work_rate;
+  return std::max<std::int64_t>(0, state.work_left - done);
 }
 
 /// How long a task that arrives waits for multiprocessors, at most. What the compute stream starts
@@ -190,8 +195,7 @@ std::int64_t GpuSharing::RoomAhead(const Stream& state, std::int64_t now) const 
     return compute.task.room;
   }
   // A copy is content with the multiprocessors that a product's last wave leaves.
-  const std::int64_t done = (now - compute.work_updated) * compute.work_rate;
-  const std::int64_t left = compute.work_left - done - compute.task.last_wave * Contention::kAlone;
+  const std::int64_t left = WorkLeft(compute, now) - compute.task.last_wave * Contention::kAlone;
   return std::min(compute.task.room, std::max<std::int64_t>(0, left / compute.work_rate));
 }
 
@@ -225,10 +229,8 @@ void GpuSharing::BeginWork(std::size_t stream, std::int64_t now) {
   const std::int64_t start = state.meets ? options_.contention.collective_start.ns() : 0;
   state.meets = false;
   state.phase = Phase::kWorking;
-  std::int64_t work = state.task.device + start;
-  if (options_.contention.measured) {
-    work = state.own_shard ? state.task.own_shard : work - state.task.own_shard;
-  }
+  const std::int64_t work =
+      state.own_shard ? state.task.own_shard : state.task.device - state.task.own_shard + start;
   state.work_left = work * Contention::kAlone;
   state.work_updated = now;
   state.work_rate = Contention::kAlone;
@@ -299,8 +301,7 @@ void GpuSharing::UpdateRates(std::int64_t now) {
     if (rate == state.work_rate) {
       continue;
     }
-    const std::int64_t done = (now - state.work_updated) * state.work_rate;
-    state.work_left = std::max<std::int64_t>(0, state.work_left - done);
+    state.work_left = WorkLeft(state, now);
     state.work_updated = now;
     state.work_rate = rate;
     state.event = now + (state.work_left + rate - 1) / rate;

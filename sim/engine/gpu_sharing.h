@@ -118,6 +118,7 @@ class GpuSharing {
   bool OnlyComputeRuns() const;
   bool CollectiveRuns() const;
   std::int64_t GapBefore(std::int64_t now) const;
+  static std::int64_t WorkLeft(const Stream& state, std::int64_t now);
   std::int64_t RoomAhead(const Stream& state, std::int64_t now) const;
   void Arrive(std::size_t stream, std::int64_t now);
   void FindRoom(std::size_t stream, std::int64_t now);

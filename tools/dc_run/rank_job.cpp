@@ -235,8 +235,8 @@ bool ExecuteCases(const Graph& graph,
     for (job.end = job.first + 1; goes_on(job.end); ++job.end) {
     }
     try {
-      const auto together = static_cast<int>(job.end - job.first);
-      exec::RunRankProcesses(settings.gpus, main, std::chrono::seconds(settings.limit * together));
+      const auto together = static_cast<std::int64_t>(job.end - job.first);
+      exec::RunRankProcesses(settings.gpus, main, std::chrono::seconds(settings.limit) * together);
     } catch (const exec::RankOutOfMemory& error) {
       job.end = ReportOutOfMemory(job, error) + 1;
       completed = false;
