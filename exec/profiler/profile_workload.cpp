@@ -15,6 +15,7 @@
 #include "exec/profiler/footprint_recorder.h"
 #include "exec/profiler/kernel_records.h"
 #include "exec/profiler/percentile.h"
+#include "exec/profiler/sign_descent.h"
 #include "exec/reference/reference_data.h"
 
 namespace dcsim::exec {
@@ -65,11 +66,8 @@ struct Subject {
   Subject(const Graph& graph, std::uint64_t seed)
       : device(c10::kCUDA, c10::cuda::current_device()),
         params(MakeParams(graph, seed)),
-        runner(graph, device, params) {
-    for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
-      inputs.push_back(ReferenceInput(graph, i, seed, MicroStepPlace(0, 0, 0)).to(device));
-    }
-  }
+        runner(graph, device, params) {}
+
   std::vector<at::Tensor> MakeParams(const Graph& graph, std::uint64_t seed) const {
     std::vector<at::Tensor> made;
     for (std::size_t i = 0; i < graph.params.size(); ++i) {
@@ -78,6 +76,13 @@ struct Subject {
                          .view(graph.value(graph.param(id).value).shape));
     }
     return made;
+  }
+  /// Inputs of the reference training's step.
+  void TakeInputs(const Graph& graph, std::uint64_t seed, int step) {
+    inputs.clear();
+    for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+      inputs.push_back(ReferenceInput(graph, i, seed, MicroStepPlace(0, step, 0)).to(device));
+    }
   }
   void Run(OpListener* listener) {
     runner.Listen(listener);
@@ -90,6 +95,16 @@ struct Subject {
   std::vector<at::Tensor> inputs;
   GraphRunner runner;
 };
+
+/// Leaves the subject with the inputs of the step behind the trained ones.
+void Train(Subject& subject, const Graph& graph, const ProfileSettings& settings) {
+  SignDescent descent(graph, subject.params, settings.learning_rate);
+  for (int step = 0; step < settings.trained_steps; ++step) {
+    subject.TakeInputs(graph, settings.seed, step);
+    subject.Run(&descent);
+  }
+  subject.TakeInputs(graph, settings.seed, settings.trained_steps);
+}
 
 /// What the kernel records of all profiled steps say about each op.
 struct KernelTimes {
@@ -258,6 +273,8 @@ void FillOps(Profile& profile,
 Profile ProfileWorkload(const Graph& graph, const ProfileSettings& settings) {
   settings.report("building weights");
   Subject subject(graph, settings.seed);
+  settings.report("training");
+  Train(subject, graph, settings);
   settings.report("warming up");
   for (int step = 0; step < settings.warmup_steps; ++step) {
     subject.Run(nullptr);
@@ -275,6 +292,7 @@ Profile ProfileWorkload(const Graph& graph, const ProfileSettings& settings) {
   Profile profile;
   profile.graph_hash = graph.hash;
   profile.steps = settings.steps;
+  profile.trained_steps = settings.trained_steps;
   FillOps(profile, graph, times, host, footprints);
   std::int64_t host_calls = 0;
   for (const OpProfile& entry : profile.ops) {

@@ -11,6 +11,8 @@ namespace dcsim::exec {
 /// How a workload is profiled.
 struct ProfileSettings {
   int warmup_steps = 3;
+  int trained_steps = 10;  // before everything that is measured
+  double learning_rate = 1e-4;
   int steps = 10;  // with kernel records; also of the host's and of the undisturbed step's time
   std::uint64_t seed = 0;
   std::function<void(const std::string&)> report = [](const std::string&) {
@@ -21,7 +23,9 @@ struct ProfileSettings {
 /// weights, again and again, and measures what each op costs inside the running step: GPU time and
 /// kernels (CUPTI), host time of the call (the GPU kept short of work, so that the launch queue
 /// never blocks), and the op's calls of the caching allocator. No optimizer, so that an 8B model
-/// fits one GPU. Recorded and timed steps follow each other without a pause, behind a second of
+/// fits one GPU: weights take `trained_steps` steps by their gradients' signs on other inputs each,
+/// since routers of experts prefer some as soon as they are trained, and stay as they are then.
+/// Recorded and timed steps follow each other without a pause, behind a second of
 /// others: the GPU then has the clock that its power limit leaves it in training.
 ///
 /// `Profile::kernel_gap` is what a kernel costs beyond its own time: (mean time of the undisturbed

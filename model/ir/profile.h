@@ -44,11 +44,12 @@ struct OpProfile {
 struct Profile {
   std::uint64_t graph_hash = 0;
   std::string gpu;
-  std::string origin;       // JSON text: versions, machine, date, command
-  std::int64_t steps = 0;   // profiled
-  Duration step_time;       // forward and backward alone, undisturbed, one GPU, mean
-  Duration kernel_gap;      // that a kernel costs beyond its own time
-  double sm_clock_mhz = 0;  // of the GPU meanwhile, mean; 0 where it was not read
+  std::string origin;              // JSON text: versions, machine, date, command
+  std::int64_t steps = 0;          // profiled
+  std::int64_t trained_steps = 0;  // taken before them
+  Duration step_time;              // forward and backward alone, undisturbed, one GPU, mean
+  Duration kernel_gap;             // that a kernel costs beyond its own time
+  double sm_clock_mhz = 0;         // of the GPU meanwhile, mean; 0 where it was not read
   std::vector<Kernel> kernels;
   std::vector<OpProfile> ops;  // in op order, at most one an op
 

@@ -195,6 +195,10 @@ Profile ParseProfile(std::string_view text, const Graph& graph, const std::strin
     profile.origin = origin->dump();
   }
   profile.steps = ReadCountField(object, "steps");
+  if (object.Optional("trained_steps", ReadInteger, profile.trained_steps) &&
+      profile.trained_steps < 0) {
+    faults.Add(object.At("trained_steps"), "expected 0 or more");
+  }
   ReadNs(object, "step_time_ns", profile.step_time);
   ReadNs(object, "kernel_gap_ns", profile.kernel_gap);
   if (object.Optional("sm_clock_mhz", ReadNumber, profile.sm_clock_mhz) &&
@@ -218,9 +222,12 @@ std::string PrintProfile(const Profile& profile) {
                {"graph", HexDigits(profile.graph_hash)},
                {"gpu", profile.gpu},
                {"origin", profile.origin.empty() ? Json::object() : Json::parse(profile.origin)},
-               {"steps", profile.steps},
-               {"step_time_ns", profile.step_time.ns()},
-               {"kernel_gap_ns", profile.kernel_gap.ns()}};
+               {"steps", profile.steps}};
+  if (profile.trained_steps > 0) {
+    json["trained_steps"] = profile.trained_steps;
+  }
+  json["step_time_ns"] = profile.step_time.ns();
+  json["kernel_gap_ns"] = profile.kernel_gap.ns();
   if (profile.sm_clock_mhz > 0) {
     json["sm_clock_mhz"] = std::lround(profile.sm_clock_mhz);
   }

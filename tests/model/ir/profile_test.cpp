@@ -28,7 +28,7 @@ forward
 Json ValidProfile() {
   Json document = Json::parse(R"({
  "format": "dc-profile/1", "graph": "", "gpu": "NVIDIA H200", "origin": {"steps": "after 3"},
- "steps": 20, "step_time_ns": 9000, "kernel_gap_ns": 700,
+ "steps": 20, "trained_steps": 10, "step_time_ns": 9000, "kernel_gap_ns": 700,
  "kernels": [{"name": "k0", "device_time_ns": 1500, "ctas": 132, "threads": 256,
               "shared_memory_bytes": 49152}],
  "ops": [{"op": 0, "device_time_ns": 1500, "device_time_spread_ns": 20, "host_time_ns": 4900,
@@ -86,6 +86,14 @@ TEST(ProfileTest, ClockIsOptional) {
   EXPECT_EQ(Json::parse(PrintProfile(profile))["sm_clock_mhz"], 1855);
 }
 
+TEST(ProfileTest, TrainedStepsAreOptional) {
+  Json document = ValidProfile();
+  EXPECT_EQ(Read(document).trained_steps, 10);
+  document.erase("trained_steps");
+  EXPECT_EQ(Read(document).trained_steps, 0);
+  EXPECT_EQ(PrintProfile(Read(document)).find("trained_steps"), std::string::npos);
+}
+
 TEST(ProfileTest, PrintGivesTheTextBack) {
   const std::string text = ValidProfile().dump() + "\n";
   EXPECT_EQ(PrintProfile(ParseProfile(text, TwoOps(), "p")), text);
@@ -134,6 +142,8 @@ INSTANTIATE_TEST_SUITE_P(
               "p: /format: expected a document with \"format\": \"dc-profile/1\", found "
               "\"dc-graph/1\""},
         Break{"NoGpu", [](Json& d) { d.erase("gpu"); }, "p: key 'gpu' is missing"},
+        Break{"Untrained", [](Json& d) { d["trained_steps"] = -1; },
+              "p: /trained_steps: expected 0 or more"},
         Break{"NoClock", [](Json& d) { d["sm_clock_mhz"] = 0; },
               "p: /sm_clock_mhz: expected MHz from 1 to 100000"},
         Break{"NoOrigin", [](Json& d) { d.erase("origin"); }, "p: key 'origin' is missing"},
