@@ -113,6 +113,12 @@ MultiprocessorShare ShareOf(const Graph& graph,
   if (kernel != nullptr && kernel->ctas > gpu.multiprocessors) {
     share.room = Duration::FromNs(device.ns() * gpu.multiprocessors / kernel->ctas);
   }
+  share.fixed_tiles = graph.target(id) == "aten::_grouped_mm" &&
+                      (kernel == nullptr || kernel->ctas == gpu.multiprocessors);
+  if (share.fixed_tiles) {
+    share.beside_collective = Contention::kAlone;
+    return share;
+  }
   if (use == DeviceUse::kMatmul && kernel != nullptr) {
     const std::int64_t tiles = TilesOf(graph, id, *kernel, gpu);
     share.beside_collective = ProductBesideCollective(tiles, gpu);

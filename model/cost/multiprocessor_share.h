@@ -17,6 +17,8 @@ struct MultiprocessorShare {
   Duration room;                       // longest wait of a kernel of another stream for room
   Duration last_wave;                  // the end of its time, in which some of them are free
   std::int32_t beside_collective = 0;  // speed beside a collective, per mille; 0: the class's
+  bool fixed_tiles = false;  // each of its thread blocks computes tiles of its own, however late it
+                             // comes
 };
 
 /// Elements of the output that one thread block of a matrix product computes, by its kernel's name:
@@ -40,7 +42,8 @@ LaunchedKernels FindKernels(const Profile& profile, const OpProfile& op);
 /// A product or attention kernel keeps its multiprocessors: for the whole time when its thread
 /// blocks run in one wave or are persistent, for a block's life when there are more of them. A
 /// product beside a collective needs as many waves as its tiles need on the multiprocessors left; a
-/// streaming kernel loses a share and a fixed time, at most half as much as it takes.
+/// streaming kernel loses a share and a fixed time, at most half as much as it takes. The products
+/// of experts (aten::_grouped_mm: CUTLASS, one thread block a multiprocessor) have fixed tiles.
 MultiprocessorShare ShareOf(const Graph& graph,
                             OpId id,
                             DeviceUse use,

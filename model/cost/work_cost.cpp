@@ -110,6 +110,7 @@ WorkCost OpCost(const CostInputs& inputs, OpId id) {
   cost.launches = static_cast<std::int32_t>(launched.count);
   cost.room = share.room;
   cost.last_wave = share.last_wave;
+  cost.fixed_tiles = share.fixed_tiles;
   cost.beside_collective = share.beside_collective;
   if (id == inputs.first_launch) {
     cost.device += inputs.input_copies;

@@ -33,7 +33,8 @@ struct WorkCost {
   Duration gaps{};   // of the device time: between its kernels, nothing runs
   Duration
       room{};  // longest time that a kernel of another stream waits beside it for multiprocessors
-  Duration last_wave{};  // of the device time: its end, in which it leaves some of them
+  bool fixed_tiles = false;  // of MultiprocessorShare
+  Duration last_wave{};      // of the device time: its end, in which it leaves some of them
 };
 
 /// Costs of all works of a schedule, by WorkId.

@@ -17,10 +17,14 @@ GpuTask GpuTask::Of(const WorkCost& cost, std::size_t stream) {
   task.start = cost.start.ns();
   task.room = cost.room.ns();
   task.last_wave = cost.last_wave.ns();
+  task.fixed_tiles = cost.fixed_tiles;
   return task;
 }
 
 namespace {
+
+/// Speed of a kernel whose end is that of thread blocks which wait, per mille.
+constexpr std::int32_t kWaiting = 1;
 
 /// Speed of a task beside a collective of all of NCCL's thread blocks.
 std::int32_t RateBesideCollective(const Contention& contention, const GpuTask& task) {
@@ -85,8 +89,10 @@ void GpuSharing::Start(
       together_ = now;
     }
   }
+  state.after_copy = at_once && state.task.use == DeviceUse::kSideStreaming;
   state.task = task;
   state.own_shard = false;
+  state.displaced_by = 0;
   state.started = now;
   if (task.device == 0) {
     End(stream, now);
@@ -129,7 +135,7 @@ bool GpuSharing::Advance(std::size_t stream, std::int64_t now) {
       BeginWork(stream, now);
       return false;
     case Phase::kWorking:
-      if (TurnToOwnShard(stream, now)) {
+      if (TurnToOwnShard(stream, now) || FindPlaces(stream)) {
         return false;
       }
       End(stream, now);
@@ -144,10 +150,52 @@ void GpuSharing::Arrive(std::size_t stream, std::int64_t now) {
   disturbed_ = true;
   if (stream == kCompute) {
     state.leaves_room = CollectiveRuns();
+    state.displaced_by = state.task.fixed_tiles ? Displacers() : 0;
+    state.places_free = now + state.task.device;
     BeginWork(stream, now);
     return;
   }
   SeekRoom(stream, now);
+}
+
+/// Streams whose kernels keep multiprocessors from one that starts now, a bit each.
+std::uint32_t GpuSharing::Displacers() const {
+  std::uint32_t found = 0;
+  for (std::size_t s = 0; s < kStreamCount && options_.contention.measured; ++s) {
+    const DeviceUse use = streams_[s].task.use;
+    const bool takes =
+        use == DeviceUse::kCollective || use == DeviceUse::kSideStreaming || streams_[s].own_shard;
+    if (s != kCompute && takes && Disturbs(s)) {
+      found |= 1U << s;
+    }
+  }
+  return found;
+}
+
+/// Kernels that have made room for a kernel's waiting thread blocks no longer keep it. What follows
+/// a copy at once takes the copy's place before them.
+void GpuSharing::DropDisplacers() {
+  Stream& compute = streams_[kCompute];
+  for (std::size_t s = 0; s < kStreamCount; ++s) {
+    const Stream& side = streams_[s];
+    const bool stays = side.running && (side.started < compute.started || side.after_copy);
+    if (!stays) {
+      compute.displaced_by &= ~(1U << s);
+    }
+  }
+  compute.leaves_room = compute.leaves_room && compute.displaced_by != 0;
+}
+
+/// A kernel whose first thread blocks have ended, so that those which waited run in their places:
+/// true when it goes on with them.
+bool GpuSharing::FindPlaces(std::size_t stream) {
+  Stream& state = streams_[stream];
+  if (state.displaced_by == 0) {
+    return false;
+  }
+  state.displaced_by = 0;
+  disturbed_ = true;
+  return true;
 }
 
 /// What needs multiprocessors waits for them.
@@ -280,6 +328,9 @@ std::int32_t GpuSharing::RateBeside(const GpuTask& own, const GpuTask& other) co
 }
 
 std::int32_t GpuSharing::RateOf(std::size_t stream) const {
+  if (streams_[stream].displaced_by != 0) {
+    return kWaiting;
+  }
   const GpuTask& own = streams_[stream].task;
   std::int32_t rate = Contention::kAlone;
   for (std::size_t s = 0; s < kStreamCount; ++s) {
@@ -290,8 +341,17 @@ std::int32_t GpuSharing::RateOf(std::size_t stream) const {
   return rate;
 }
 
+/// When the running task gets to the end of its work, or its waiting thread blocks to their places.
+void GpuSharing::Foresee(Stream& state, std::int64_t now) {
+  const std::int64_t end = now + (state.work_left + state.work_rate - 1) / state.work_rate;
+  state.event = state.displaced_by != 0 ? std::min(end, state.places_free) : end;
+}
+
 void GpuSharing::UpdateRates(std::int64_t now) {
   disturbed_ = false;
+  if (streams_[kCompute].displaced_by != 0) {
+    DropDisplacers();
+  }
   for (std::size_t s = 0; s < kStreamCount; ++s) {
     Stream& state = streams_[s];
     if (!state.running || state.phase != Phase::kWorking) {
@@ -304,7 +364,7 @@ void GpuSharing::UpdateRates(std::int64_t now) {
     state.work_left = WorkLeft(state, now);
     state.work_updated = now;
     state.work_rate = rate;
-    state.event = now + (state.work_left + rate - 1) / rate;
+    Foresee(state, now);
   }
 }
 
@@ -318,6 +378,7 @@ void GpuSharing::RunOn(const GpuTask& task,
   compute.task = task;
   compute.started = start;
   compute.leaves_room = false;
+  compute.displaced_by = 0;
   BeginWork(kCompute, start);
 }
 

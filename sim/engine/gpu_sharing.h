@@ -25,6 +25,7 @@ struct GpuTask {
   std::int64_t start = 0;      // of WorkCost
   std::int64_t room = 0;       // of WorkCost
   std::int64_t last_wave = 0;  // of WorkCost
+  bool fixed_tiles = false;    // of WorkCost
 
   /// As a task of the stream.
   static GpuTask Of(const WorkCost& cost, std::size_t stream);
@@ -102,6 +103,10 @@ class GpuSharing {
     bool meets = false;        // collective: it waits for the last rank
     bool leaves_room = false;  // compute: it started beside a collective
     bool own_shard = false;    // copies: what peers have is here, the own shard comes
+    bool after_copy = false;   // side streams: it follows a copy by multiprocessors at once
+    std::uint32_t displaced_by = 0;  // compute, fixed tiles: a bit for each stream whose kernel
+                                     // keeps some of its thread blocks waiting
+    std::int64_t places_free = 0;  // compute, fixed tiles: its other thread blocks have ended
     GpuTask task;
     std::int64_t started = 0;
     std::int64_t reached = 0;  // side streams: the GPU
@@ -117,6 +122,9 @@ class GpuSharing {
   }
   bool OnlyComputeRuns() const;
   bool CollectiveRuns() const;
+  std::uint32_t Displacers() const;
+  bool FindPlaces(std::size_t stream);
+  void DropDisplacers();
   std::int64_t GapBefore(std::int64_t now) const;
   static std::int64_t WorkLeft(const Stream& state, std::int64_t now);
   std::int64_t RoomAhead(const Stream& state, std::int64_t now) const;
@@ -126,6 +134,7 @@ class GpuSharing {
   void SeekRoom(std::size_t stream, std::int64_t now);
   bool TurnToOwnShard(std::size_t stream, std::int64_t now);
   void End(std::size_t stream, std::int64_t now);
+  static void Foresee(Stream& state, std::int64_t now);
   std::int32_t RateBeside(const GpuTask& own, const GpuTask& other) const;
   std::int32_t RateOf(std::size_t stream) const;
   void UpdateRates(std::int64_t now);

@@ -101,6 +101,7 @@ class StepKit {
   void SetLastWave(TaskId task, std::int64_t ns) {
     costs_[task.index()].last_wave = Duration::FromNs(ns);
   }
+  void SetFixedTiles(TaskId task) { costs_[task.index()].fixed_tiles = true; }
   /// A gather by copy engines, of whose time the end is the own shard's copy.
   void SetOwnShard(TaskId task, std::int64_t ns) {
     costs_[task.index()].use = DeviceUse::kCopyEngine;

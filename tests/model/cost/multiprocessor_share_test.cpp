@@ -88,6 +88,35 @@ TEST(MultiprocessorShareTest, WithoutTilesTheClassCounts) {
 }
 
 // 1056 blocks are eight waves.
+/// Op 0: products of four experts.
+MultiprocessorShare ShareOfExperts(const Kernel* kernel) {
+  const Graph graph = ParseGraphText(
+      "graph experts 1 tokens\n"
+      "input a bfloat16[512,256]\ninput b bfloat16[4,256,128]\ninput o int32[4]\nforward\n"
+      "  y: bfloat16[512,128] = aten::_grouped_mm(a, b, o)\n"
+      "  l: bfloat16[] = aten::sum(y)\n  loss l\n");
+  const LaunchedKernels launched{kernel, 1};
+  return ShareOf(graph, OpId(0), DeviceUse::kMatmul, kTime, launched, Gpu());
+}
+
+// Whoever comes late computes its tiles late; nobody else takes them.
+TEST(MultiprocessorShareTest, ProductsOfExpertsHaveFixedTiles) {
+  Kernel kernel;
+  kernel.ctas = 132;
+  const auto share = ShareOfExperts(&kernel);
+  EXPECT_TRUE(share.fixed_tiles);
+  EXPECT_EQ(share.room, kTime);
+  EXPECT_EQ(share.beside_collective, Contention::kAlone);
+  EXPECT_TRUE(ShareOfExperts(nullptr).fixed_tiles);
+  kernel.ctas = 512;
+  EXPECT_FALSE(ShareOfExperts(&kernel).fixed_tiles);
+}
+
+TEST(MultiprocessorShareTest, OtherProductsHaveNone) {
+  EXPECT_FALSE(
+      Share(DeviceUse::kMatmul, "nvjet_sm90_tst_128x256_64x4_2x1_v_bz_NTN", 132).fixed_tiles);
+}
+
 TEST(MultiprocessorShareTest, BlocksOfManyWavesLeaveRoomSooner) {
   EXPECT_EQ(Share(DeviceUse::kAttention, "flash_fwd", 1056).room, Duration::FromNs(12'500));
 }

@@ -330,6 +330,47 @@ TEST(SimulateContentionTest, CollectiveTakesThePlaceOfTheOneBefore) {
   EXPECT_EQ(kit.Run(options).at(second), (Interval{50, 353}));
 }
 
+/// What runs on another stream from 0 on, while a product of 100 with fixed tiles comes at 20.
+struct FixedTilesCase {
+  const char* name;
+  bool copy;                // a copy of 50 first, and collectives behind it
+  std::int64_t collective;  // ns, or 0 for none
+  std::int64_t queued;      // ns of a second one, behind the first at once, or 0
+  std::int64_t end;         // of the product
+};
+
+class FixedTilesTest : public testing::TestWithParam<FixedTilesCase> {};
+
+// Thread blocks that find no multiprocessor wait for what keeps it, or for the product's others,
+// and take as long as these. Between two collectives they get in, between a copy and a collective
+// not.
+TEST_P(FixedTilesTest, WaitForMultiprocessors) {
+  StepKit kit;
+  if (GetParam().copy) {
+    kit.Kernel(kReduce, {50});
+  }
+  for (const std::int64_t ns : {GetParam().collective, GetParam().queued}) {
+    if (ns > 0) {
+      kit.SetUse(kit.Collective(kReduce, {ns}), kCollective);
+    }
+  }
+  const TaskId before = kit.Kernel(kGather, {20});
+  const TaskId product = kit.Kernel(kCompute, {100}, {before});
+  kit.SetUse(product, kMatmul);
+  kit.SetFixedTiles(product);
+  EXPECT_EQ(kit.Run(Contending()).at(product), (Interval{20, GetParam().end}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Beside,
+                         FixedTilesTest,
+                         testing::Values(FixedTilesCase{"Nothing", false, 0, 0, 120},
+                                         FixedTilesCase{"ACollective", false, 50, 0, 150},
+                                         FixedTilesCase{"ALongOne", false, 300, 0, 220},
+                                         FixedTilesCase{"Two", false, 50, 250, 150},
+                                         FixedTilesCase{"ACopy", true, 0, 0, 150},
+                                         FixedTilesCase{"ACopyAndACollective", true, 250, 0, 220}),
+                         [](const auto& row) { return row.param.name; });
+
 // A collective of a quarter of NCCL's thread blocks takes a quarter of what one of all takes.
 TEST(SimulateContentionTest, ASmallCollectiveTakesItsShareOfTheThreadBlocks) {
   StepKit kit;
