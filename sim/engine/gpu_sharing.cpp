@@ -162,9 +162,8 @@ void GpuSharing::Arrive(std::size_t stream, std::int64_t now) {
 std::uint32_t GpuSharing::Displacers() const {
   std::uint32_t found = 0;
   for (std::size_t s = 0; s < kStreamCount && options_.contention.measured; ++s) {
-    const DeviceUse use = streams_[s].task.use;
-    const bool takes =
-        use == DeviceUse::kCollective || use == DeviceUse::kSideStreaming || streams_[s].own_shard;
+    const DeviceUse use = UseOf(streams_[s]);
+    const bool takes = use == DeviceUse::kCollective || use == DeviceUse::kSideStreaming;
     if (s != kCompute && takes && Disturbs(s)) {
       found |= 1U << s;
     }
@@ -231,10 +230,9 @@ std::int64_t GpuSharing::WorkLeft(const Stream& state, std::int64_t now) {
 /// How long a task that arrives waits for multiprocessors, at most. What the compute stream starts
 /// at the same time comes second: other streams have the higher priority.
 std::int64_t GpuSharing::RoomAhead(const Stream& state, std::int64_t now) const {
-  const DeviceUse use = state.task.use;
+  const DeviceUse use = UseOf(state);
   const Stream& compute = streams_[kCompute];
-  const bool takes_room =
-      use == DeviceUse::kSideStreaming || use == DeviceUse::kCollective || state.own_shard;
+  const bool takes_room = use == DeviceUse::kSideStreaming || use == DeviceUse::kCollective;
   const bool first = compute.running && compute.started < now && !compute.leaves_room;
   if (!options_.contention.measured || !takes_room || !first) {
     return 0;
@@ -305,23 +303,32 @@ void GpuSharing::End(std::size_t stream, std::int64_t now) {
   }
 }
 
+/// What a running task occupies now: the own shard of a gather by copy engines is a copy by
+/// multiprocessors.
+DeviceUse GpuSharing::UseOf(const Stream& state) {
+  return state.own_shard ? DeviceUse::kSideStreaming : state.task.use;
+}
+
 /// Speed of one task beside another. A side stream's copy takes of others' speed what it needs of
 /// the memory's bandwidth: one of a few bytes, which is mostly launched, next to nothing. A
 /// collective takes what its thread blocks are of the most that NCCL launches.
-std::int32_t GpuSharing::RateBeside(const GpuTask& own, const GpuTask& other) const {
+std::int32_t GpuSharing::RateBeside(const Stream& beside, const Stream& disturbing) const {
+  const GpuTask& own = beside.task;
+  const GpuTask& other = disturbing.task;
   if (own.beside_host_copy != 0 && other.beside_host_copy != 0) {
     return own.beside_host_copy;
   }
+  const DeviceUse use = UseOf(disturbing);
   const bool beside_compute = other.use == DeviceUse::kMatmul ||
                               other.use == DeviceUse::kAttention ||
                               other.use == DeviceUse::kStreaming;
   if (own.to_host && beside_compute) {
     return options_.contention.to_host;
   }
-  const bool collective = other.use == DeviceUse::kCollective;
+  const bool collective = use == DeviceUse::kCollective;
   const std::int32_t rate = collective ? RateBesideCollective(options_.contention, own)
-                                       : options_.contention.Rate(own.use, other.use);
-  if (!collective && other.use != DeviceUse::kSideStreaming) {
+                                       : options_.contention.Rate(UseOf(beside), use);
+  if (!collective && use != DeviceUse::kSideStreaming) {
     return rate;
   }
   return Contention::kAlone - (Contention::kAlone - rate) * other.demand / Contention::kAlone;
@@ -331,11 +338,10 @@ std::int32_t GpuSharing::RateOf(std::size_t stream) const {
   if (streams_[stream].displaced_by != 0) {
     return kWaiting;
   }
-  const GpuTask& own = streams_[stream].task;
   std::int32_t rate = Contention::kAlone;
   for (std::size_t s = 0; s < kStreamCount; ++s) {
     if (s != stream && Disturbs(s)) {
-      rate = std::min(rate, RateBeside(own, streams_[s].task));
+      rate = std::min(rate, RateBeside(streams_[stream], streams_[s]));
     }
   }
   return rate;

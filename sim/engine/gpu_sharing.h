@@ -106,7 +106,7 @@ class GpuSharing {
     bool after_copy = false;   // side streams: it follows a copy by multiprocessors at once
     std::uint32_t displaced_by = 0;  // compute, fixed tiles: a bit for each stream whose kernel
                                      // keeps some of its thread blocks waiting
-    std::int64_t places_free = 0;  // compute, fixed tiles: its other thread blocks have ended
+    std::int64_t places_free = 0;    // compute, fixed tiles: its other thread blocks have ended
     GpuTask task;
     std::int64_t started = 0;
     std::int64_t reached = 0;  // side streams: the GPU
@@ -135,7 +135,8 @@ class GpuSharing {
   bool TurnToOwnShard(std::size_t stream, std::int64_t now);
   void End(std::size_t stream, std::int64_t now);
   static void Foresee(Stream& state, std::int64_t now);
-  std::int32_t RateBeside(const GpuTask& own, const GpuTask& other) const;
+  static DeviceUse UseOf(const Stream& state);
+  std::int32_t RateBeside(const Stream& beside, const Stream& disturbing) const;
   std::int32_t RateOf(std::size_t stream) const;
   void UpdateRates(std::int64_t now);
 

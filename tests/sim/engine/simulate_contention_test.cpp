@@ -241,6 +241,17 @@ INSTANTIATE_TEST_SUITE_P(Beside,
                                          OwnShardCase{"Unmeasured", kMatmul, 0, false, 60}),
                          [](const auto& row) { return row.param.name; });
 
+// From 40 on, when peers' shards are here, the own one's copy takes from compute what a side
+// stream's copy does, for 20 ns; before it copy engines take nothing.
+TEST(SimulateContentionTest, TheOwnShardsCopySlowsComputeAsASideStreamsDoes) {
+  StepKit kit;
+  const TaskId compute = kit.Kernel(kCompute, {100});
+  kit.SetOwnShard(kit.Collective(kGather, {60}), 20);
+  SimulationOptions options = Contending();
+  Rate(options, kStreaming, kSideStreaming) = 500;
+  EXPECT_EQ(kit.Run(options).at(compute), (Interval{0, 110}));
+}
+
 // A collective's thread blocks want more than a last wave leaves.
 TEST(SimulateContentionTest, ALastWaveLeavesNoRoomForACollective) {
   StepKit kit;
