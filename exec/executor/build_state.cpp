@@ -157,12 +157,11 @@ void OpenPeers(ExecutorState& state) {
 
 void IndexGradients(ExecutorState& state) {
   state.gradient_of.resize(state.graph().params.size());
-  state.param_with_gradient.resize(state.graph().values.size());
+  state.param_with_gradient = ParamsWithGradients(state.graph());
   for (const Subgraph& subgraph : state.graph().graphs) {
     for (const GraphOutput& output : subgraph.outputs) {
       if (output.kind == GraphOutputKind::kGradient) {
         state.gradient_of[output.param.index()] = output.value;
-        state.param_with_gradient[output.value.index()] = output.param;
       } else if (output.kind == GraphOutputKind::kLoss) {
         state.loss_value = output.value;
       }
@@ -235,11 +234,11 @@ void BuildResidents(ExecutorState& state) {
 }
 
 std::vector<at::Tensor> MakeInputs(const ExecutorState& state, int step, int micro_step) {
-  std::vector<at::Tensor> inputs;
   const std::string place = MicroStepPlace(state.rank(), step, micro_step);
-  for (std::size_t i = 0; i < state.graph().inputs.size(); ++i) {
-    const at::Tensor input = ReferenceInput(state.graph(), i, state.setup.seed, place);
-    inputs.push_back(state.streams.on_gpu() ? input.pin_memory() : input);
+  std::vector<at::Tensor> inputs =
+      ReferenceInputs(state.graph(), state.setup.seed, place, c10::kCPU);
+  for (at::Tensor& input : inputs) {
+    input = state.streams.on_gpu() ? input.pin_memory() : input;
   }
   return inputs;
 }

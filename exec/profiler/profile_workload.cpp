@@ -79,10 +79,7 @@ struct Subject {
   }
   /// Inputs of the reference training's step.
   void TakeInputs(const Graph& graph, std::uint64_t seed, int step) {
-    inputs.clear();
-    for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
-      inputs.push_back(ReferenceInput(graph, i, seed, MicroStepPlace(0, step, 0)).to(device));
-    }
+    inputs = ReferenceInputs(graph, seed, MicroStepPlace(0, step, 0), device);
   }
   void Run(OpListener* listener) {
     runner.Listen(listener);

@@ -12,20 +12,16 @@ namespace dcsim::exec {
 /// the same backward that still read the parameter see it moved.
 class SignDescent : public OpListener {
  public:
-  /// `params` by ParamId, whole; they must outlive this.
+  /// `params` by ParamId, whole; they and the graph must outlive this.
   SignDescent(const Graph& graph, const std::vector<at::Tensor>& params, double learning_rate);
 
   void AfterOp(OpId id, const Frame& frame) override;
 
  private:
-  struct Gradient {
-    ParamId param;
-    ValueId value;
-  };
-
+  const Graph& graph_;
   const std::vector<at::Tensor>& params_;
   double learning_rate_;
-  std::vector<std::vector<Gradient>> made_by_;  // by op
+  std::vector<ParamId> param_with_gradient_;  // by value, or None()
 };
 
 }  // namespace dcsim::exec

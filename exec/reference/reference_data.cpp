@@ -117,4 +117,15 @@ at::Tensor ReferenceInput(const Graph& graph,
   return tokens.view(value.shape).to(ToScalarType(value.dtype));
 }
 
+std::vector<at::Tensor> ReferenceInputs(const Graph& graph,
+                                        std::uint64_t seed,
+                                        const std::string& place,
+                                        c10::Device device) {
+  std::vector<at::Tensor> inputs;
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+    inputs.push_back(ReferenceInput(graph, i, seed, place).to(device));
+  }
+  return inputs;
+}
+
 }  // namespace dcsim::exec

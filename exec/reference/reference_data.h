@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 
@@ -30,6 +31,12 @@ at::Tensor ReferenceInput(const Graph& graph,
                           std::size_t index,
                           std::uint64_t seed,
                           const std::string& place);
+
+/// Contents of all inputs, by position in Graph::inputs, on a device.
+std::vector<at::Tensor> ReferenceInputs(const Graph& graph,
+                                        std::uint64_t seed,
+                                        const std::string& place,
+                                        c10::Device device);
 
 /// "rank/step/micro-step".
 std::string MicroStepPlace(int rank, int step, int micro_step);

@@ -63,11 +63,8 @@ ReferenceTraining::Step ReferenceTraining::Run(int step, bool update) {
     std::vector<at::Tensor> of_rank(graph_.params.size());
     result.losses.emplace_back();
     for (int m = 0; m < reference_.accumulation; ++m) {
-      std::vector<at::Tensor> inputs;
-      for (std::size_t i = 0; i < graph_.inputs.size(); ++i) {
-        inputs.push_back(
-            ReferenceInput(graph_, i, reference_.seed, MicroStepPlace(rank, step, m)).to(device_));
-      }
+      const std::vector<at::Tensor> inputs =
+          ReferenceInputs(graph_, reference_.seed, MicroStepPlace(rank, step, m), device_);
       const MicroStepResult micro_step =
           runner_.Run(inputs, 1.0 / reference_.accumulation, /*keep_gradients=*/true);
       result.losses.back().push_back(micro_step.loss.item<double>());

@@ -94,6 +94,18 @@ bool IsMadeOnHost(const Graph& graph, OpId id, std::size_t output) {
           target == "aten::_efficient_attention_forward");
 }
 
+std::vector<ParamId> ParamsWithGradients(const Graph& graph) {
+  std::vector<ParamId> params(graph.values.size());
+  for (const Subgraph& subgraph : graph.graphs) {
+    for (const GraphOutput& output : subgraph.outputs) {
+      if (output.kind == GraphOutputKind::kGradient) {
+        params[output.value.index()] = output.param;
+      }
+    }
+  }
+  return params;
+}
+
 std::vector<UseSpan> FindUses(const Graph& graph, const std::vector<OpId>& order) {
   std::vector<UseSpan> spans(graph.storages.size());
   for (std::size_t position = 0; position < order.size(); ++position) {

@@ -25,6 +25,9 @@ StepFacts AnalyseStep(const Graph& graph);
 /// Offset Device]).
 bool IsMadeOnHost(const Graph& graph, OpId id, std::size_t output);
 
+/// By value: the parameter whose gradient it is, or None().
+std::vector<ParamId> ParamsWithGradients(const Graph& graph);
+
 /// Positions in one graph's order where a storage is first and last touched by an op.
 struct UseSpan {
   std::size_t first = 0;

@@ -162,9 +162,7 @@ void GpuSharing::Arrive(std::size_t stream, std::int64_t now) {
 std::uint32_t GpuSharing::Displacers() const {
   std::uint32_t found = 0;
   for (std::size_t s = 0; s < kStreamCount && options_.contention.measured; ++s) {
-    const DeviceUse use = UseOf(streams_[s]);
-    const bool takes = use == DeviceUse::kCollective || use == DeviceUse::kSideStreaming;
-    if (s != kCompute && takes && Disturbs(s)) {
+    if (s != kCompute && TakesMultiprocessors(streams_[s]) && Disturbs(s)) {
       found |= 1U << s;
     }
   }
@@ -230,11 +228,9 @@ std::int64_t GpuSharing::WorkLeft(const Stream& state, std::int64_t now) {
 /// How long a task that arrives waits for multiprocessors, at most. What the compute stream starts
 /// at the same time comes second: other streams have the higher priority.
 std::int64_t GpuSharing::RoomAhead(const Stream& state, std::int64_t now) const {
-  const DeviceUse use = UseOf(state);
   const Stream& compute = streams_[kCompute];
-  const bool takes_room = use == DeviceUse::kSideStreaming || use == DeviceUse::kCollective;
   const bool first = compute.running && compute.started < now && !compute.leaves_room;
-  if (!options_.contention.measured || !takes_room || !first) {
+  if (!options_.contention.measured || !TakesMultiprocessors(state) || !first) {
     return 0;
   }
   if (!state.own_shard) {
@@ -309,6 +305,12 @@ DeviceUse GpuSharing::UseOf(const Stream& state) {
   return state.own_shard ? DeviceUse::kSideStreaming : state.task.use;
 }
 
+/// Whether what a side stream runs now is a kernel, which needs multiprocessors.
+bool GpuSharing::TakesMultiprocessors(const Stream& state) {
+  const DeviceUse use = UseOf(state);
+  return use == DeviceUse::kSideStreaming || use == DeviceUse::kCollective;
+}
+
 /// Speed of one task beside another. A side stream's copy takes of others' speed what it needs of
 /// the memory's bandwidth: one of a few bytes, which is mostly launched, next to nothing. A
 /// collective takes what its thread blocks are of the most that NCCL launches.
@@ -347,12 +349,6 @@ std::int32_t GpuSharing::RateOf(std::size_t stream) const {
   return rate;
 }
 
-/// When the running task gets to the end of its work, or its waiting thread blocks to their places.
-void GpuSharing::Foresee(Stream& state, std::int64_t now) {
-  const std::int64_t end = now + (state.work_left + state.work_rate - 1) / state.work_rate;
-  state.event = state.displaced_by != 0 ? std::min(end, state.places_free) : end;
-}
-
 void GpuSharing::UpdateRates(std::int64_t now) {
   disturbed_ = false;
   if (streams_[kCompute].displaced_by != 0) {
@@ -370,7 +366,8 @@ void GpuSharing::UpdateRates(std::int64_t now) {
     state.work_left = WorkLeft(state, now);
     state.work_updated = now;
     state.work_rate = rate;
-    Foresee(state, now);
+    const std::int64_t end = now + (state.work_left + rate - 1) / rate;
+    state.event = state.displaced_by != 0 ? std::min(end, state.places_free) : end;
   }
 }
 

@@ -134,8 +134,8 @@ class GpuSharing {
   void SeekRoom(std::size_t stream, std::int64_t now);
   bool TurnToOwnShard(std::size_t stream, std::int64_t now);
   void End(std::size_t stream, std::int64_t now);
-  static void Foresee(Stream& state, std::int64_t now);
   static DeviceUse UseOf(const Stream& state);
+  static bool TakesMultiprocessors(const Stream& state);
   std::int32_t RateBeside(const Stream& beside, const Stream& disturbing) const;
   std::int32_t RateOf(std::size_t stream) const;
   void UpdateRates(std::int64_t now);

@@ -16,14 +16,13 @@ namespace {
 
 struct ProfileOptions {
   std::vector<std::string> workloads;
-  int steps = 10;
-  int trained_steps = 10;
+  exec::ProfileSettings settings;
   std::string out;
 };
 
 std::string CommandOf(const ProfileOptions& options, const std::string& workload) {
-  return "dc-run profile " + workload + " --steps " + std::to_string(options.steps) +
-         " --trained-steps " + std::to_string(options.trained_steps);
+  return "dc-run profile " + workload + " --steps " + std::to_string(options.settings.steps) +
+         " --trained-steps " + std::to_string(options.settings.trained_steps);
 }
 
 void PrintSummary(const Profile& profile, const std::string& path) {
@@ -40,9 +39,7 @@ void PrintSummary(const Profile& profile, const std::string& path) {
 
 void ProfileOne(const ProfileOptions& options, const std::string& folder) {
   const Workload workload = LoadWorkload(folder);
-  exec::ProfileSettings settings;
-  settings.steps = options.steps;
-  settings.trained_steps = options.trained_steps;
+  exec::ProfileSettings settings = options.settings;
   settings.report = [&folder](const std::string& line) {
     std::cerr << folder << ": " << line << "\n";
   };
@@ -63,11 +60,12 @@ ExitCode RunProfile(const ProfileOptions& options) {
   if (exec::GpuCount() == 0) {
     throw SystemError("no GPU found; a profile is measured on one");
   }
-  if (options.steps < 1) {
-    throw Error("--steps " + std::to_string(options.steps) + ": expected 1 or more");
+  const exec::ProfileSettings& settings = options.settings;
+  if (settings.steps < 1) {
+    throw Error("--steps " + std::to_string(settings.steps) + ": expected 1 or more");
   }
-  if (options.trained_steps < 0) {
-    throw Error("--trained-steps " + std::to_string(options.trained_steps) +
+  if (settings.trained_steps < 0) {
+    throw Error("--trained-steps " + std::to_string(settings.trained_steps) +
                 ": expected 0 or more");
   }
   if (!options.out.empty()) {
@@ -89,8 +87,8 @@ Subcommand ProfileCommand() {
       [](CLI::App& app) -> std::function<ExitCode()> {
         const auto options = std::make_shared<ProfileOptions>();
         app.add_option("WORKLOAD", options->workloads, "folders of recorded workloads")->required();
-        app.add_option("--steps", options->steps, "steps with kernel records");
-        app.add_option("--trained-steps", options->trained_steps,
+        app.add_option("--steps", options->settings.steps, "steps with kernel records");
+        app.add_option("--trained-steps", options->settings.trained_steps,
                        "steps that train the weights before");
         app.add_option("--out", options->out, "folder to write to; default each workload's own");
         return [options] { return RunProfile(*options); };

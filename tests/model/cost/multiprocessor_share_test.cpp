@@ -87,7 +87,6 @@ TEST(MultiprocessorShareTest, WithoutTilesTheClassCounts) {
   EXPECT_EQ(share.room, kTime);
 }
 
-// 1056 blocks are eight waves.
 /// Op 0: products of four experts.
 MultiprocessorShare ShareOfExperts(const Kernel* kernel) {
   const Graph graph = ParseGraphText(
@@ -117,6 +116,7 @@ TEST(MultiprocessorShareTest, OtherProductsHaveNone) {
       Share(DeviceUse::kMatmul, "nvjet_sm90_tst_128x256_64x4_2x1_v_bz_NTN", 132).fixed_tiles);
 }
 
+// 1056 blocks are eight waves.
 TEST(MultiprocessorShareTest, BlocksOfManyWavesLeaveRoomSooner) {
   EXPECT_EQ(Share(DeviceUse::kAttention, "flash_fwd", 1056).room, Duration::FromNs(12'500));
 }
