@@ -1,18 +1,21 @@
 #include "exec/measure/measure_steps.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 
 #include <ATen/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include "exec/device/cpu_times.h"
 #include "exec/device/cuda_call.h"
 #include "exec/device/power_meter.h"
 #include "exec/measure/host_pace.h"
 #include "exec/measure/label_by_order.h"
 #include "exec/measure/measured_timeline.h"
 #include "exec/profiler/kernel_records.h"
+#include "model/ir/result_reader.h"
 
 namespace dcsim::exec {
 namespace {
@@ -103,24 +106,31 @@ void TimeOnGpu(StepExecutor& executor,
   for (int i = 0; i <= settings.steps; ++i) {
     ends.emplace_back(cudaEventDefault);
   }
-  std::size_t step = 0;
-  HostPace pace(schedule, [&] { return ends[step].query(); });
+  std::array<at::cuda::CUDAEvent, 4> marks;  // the last ones
+  std::size_t set = 0;
+  HostPace pace(schedule, {[&] { marks[set++ % marks.size()].record(); },
+                           [&](std::size_t n) { return marks[n % marks.size()].query(); }});
   PowerMeter meter(device);
   meter.Start();  // takes milliseconds: before the clock of the steps runs
   executor.Listen(&pace);
+  const auto cpus_before = ReadCpuTimes();
   ends.front().record();
-  for (; step < static_cast<std::size_t>(settings.steps); ++step) {
+  for (std::size_t step = 0; step < static_cast<std::size_t>(settings.steps); ++step) {
     executor.RunStep(settings.warmup_steps + static_cast<int>(step));
     ends[step + 1].record();
     peaks.EndStep(measurement);
   }
   executor.Listen(nullptr);
   executor.Synchronize();
+  const auto cpus_after = ReadCpuTimes();
   if (const auto reading = meter.Stop()) {
     measurement.sm_clock_mhz = reading->sm_clock_mhz;
     measurement.watts = reading->watts;
   }
   measurement.host = pace.reading(static_cast<std::size_t>(settings.steps));
+  if (cpus_before && cpus_after) {
+    measurement.host.stolen = StolenShare(*cpus_before, *cpus_after);
+  }
   for (std::size_t i = 1; i < ends.size(); ++i) {
     const double ms = static_cast<double>(ends[i - 1].elapsed_time(ends[i]));
     measurement.step_times.push_back(Duration::FromNs(std::llround(ms * 1e6)));
@@ -259,8 +269,7 @@ std::string PrintRankMeasurement(const RankMeasurement& measurement) {
                {"compute", measurement.compute.ns()},
                {"exposed", measurement.exposed_communication.ns()},
                {"traced_step", measurement.traced_step.ns()},
-               {"host_ops", measurement.host.ops},
-               {"host_time", measurement.host.time.ns()}};
+               {"host", PrintHostReading(measurement.host)}};
   json["step_times"] = Json::array();
   for (const Duration time : measurement.step_times) {
     json["step_times"].push_back(time.ns());
@@ -288,8 +297,9 @@ RankMeasurement ParseRankMeasurement(const std::string& text) {
   measurement.compute = Duration::FromNs(json["compute"].get<std::int64_t>());
   measurement.exposed_communication = Duration::FromNs(json["exposed"].get<std::int64_t>());
   measurement.traced_step = Duration::FromNs(json["traced_step"].get<std::int64_t>());
-  measurement.host.ops = json["host_ops"].get<std::int64_t>();
-  measurement.host.time = Duration::FromNs(json["host_time"].get<std::int64_t>());
+  Faults faults(PointerLocator("measurement of a rank"));
+  measurement.host = ReadHostReading(json["host"], Path(), faults);
+  faults.ThrowIfAny();
   for (const Json& time : json["step_times"]) {
     measurement.step_times.push_back(Duration::FromNs(time.get<std::int64_t>()));
   }

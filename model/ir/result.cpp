@@ -59,8 +59,8 @@ void AddMeasurement(const MeasurementNotes& notes, Json& json) {
       entry["sm_clock_mhz"] = std::lround(rank.sm_clock_mhz);
       entry["power_watts"] = std::lround(rank.watts);
     }
-    if (rank.host.ops > 0) {
-      entry["host"] = {{"ops", rank.host.ops}, {"time_ns", rank.host.time.ns()}};
+    if (rank.host.ops > 0 || rank.host.stolen) {
+      entry["host"] = PrintHostReading(rank.host);
     }
     json["ranks"].push_back(std::move(entry));
   }
@@ -71,6 +71,17 @@ void AddMeasurement(const MeasurementNotes& notes, Json& json) {
 }
 
 }  // namespace
+
+Json PrintHostReading(const HostReading& reading) {
+  Json json = {{"ops", reading.ops}, {"times_ns", Json::array()}};
+  for (const auto& time : reading.times) {
+    json["times_ns"].push_back(time ? Json(time->ns()) : Json(nullptr));
+  }
+  if (reading.stolen) {
+    json["stolen"] = Rounded(*reading.stolen);
+  }
+  return json;
+}
 
 Json PrintResult(const Result& result) {
   Json json = {{"format", "dc-result/1"},

@@ -43,11 +43,13 @@ struct StopReport {
   std::uint32_t step = 0;
 };
 
-/// What the host took for the first ops of the measured steps, while nothing made it wait: the
-/// median. No ops where it was not read, or was so far ahead of the GPU that it waited.
+/// What the host took for ops of a measured step, a middle one, by stretches: of each `ops`
+/// computing tasks in the schedule's order, as far as `times` goes. A stretch in which the host may
+/// have waited for the GPU has no time. No ops where nothing was read.
 struct HostReading {
   std::int64_t ops = 0;
-  Duration time;
+  std::vector<std::optional<Duration>> times;
+  std::optional<double> stolen;  // share of the CPUs' busy time that other machines took (steal)
 };
 
 /// What one rank of a measured step saw of its GPU and host: time, memory, clock and power.
@@ -112,5 +114,8 @@ struct Result {
 
 /// The canonical JSON of a result, integers in ns and bytes.
 Json PrintResult(const Result& result);
+
+/// The `host` of a rank in it.
+Json PrintHostReading(const HostReading& reading);
 
 }  // namespace dcsim

@@ -80,16 +80,34 @@ std::vector<RankReadings> ReadRanks(ObjectReader& object) {
     ObjectReader rank((*list)[i], place, object.faults());
     RankReadings& readings = ranks.emplace_back();
     if (const Json* host = rank.Find("host")) {
-      const Path at = rank.At("host");
-      ObjectReader fields(*host, at, object.faults());
-      readings.host.ops = ReadAmount(fields, "ops");
-      ReadNs(fields, "time_ns", readings.host.time);
+      readings.host = ReadHostReading(*host, rank.At("host"), object.faults());
     }
   }
   return ranks;
 }
 
 }  // namespace
+
+HostReading ReadHostReading(const Json& value, const Path& path, Faults& faults) {
+  ObjectReader fields(value, path, faults);
+  HostReading reading;
+  reading.ops = ReadAmount(fields, "ops");
+  const Json* times = fields.RequireArray("times_ns");
+  const Path list = fields.At("times_ns");
+  for (std::size_t i = 0; times != nullptr && i < times->size(); ++i) {
+    auto& time = reading.times.emplace_back();
+    if (!(*times)[i].is_null()) {
+      if (const auto ns = ReadInteger((*times)[i], Path(list, i), faults)) {
+        time = Duration::FromNs(*ns);
+      }
+    }
+  }
+  double stolen = 0;
+  if (fields.Optional("stolen", ReadNumber, stolen)) {
+    reading.stolen = stolen;
+  }
+  return reading;
+}
 
 Result ReadResult(const Json& document, const Locator& locate) {
   RequireFormat(document, "dc-result/1", locate);

@@ -10,4 +10,7 @@ namespace dcsim {
 /// Error with every fault.
 Result ReadResult(const Json& document, const Locator& locate);
 
+/// The `host` of a rank in it.
+HostReading ReadHostReading(const Json& value, const Path& path, Faults& faults);
+
 }  // namespace dcsim

@@ -7,15 +7,30 @@
 namespace dcsim {
 namespace {
 
-/// What the host takes for the first ops of a step.
-Duration HostTime(const Schedule& schedule, std::span<const WorkCost> costs, std::int64_t ops) {
-  Duration time;
+/// What the host took for the stretches that were read, and what it takes for them as priced.
+struct HostTimes {
+  Duration read;
+  Duration priced;
+};
+
+HostTimes TimesOf(const HostReading& host,
+                  const Schedule& schedule,
+                  std::span<const WorkCost> costs) {
+  HostTimes times;
+  for (const auto& time : host.times) {
+    times.read += time.value_or(Duration());
+  }
+  std::size_t op = 0;
   for (const Task& task : schedule.tasks()) {
-    if (task.kind == TaskKind::kCompute && ops-- > 0) {
-      time += costs[task.work.index()].host;
+    if (task.kind != TaskKind::kCompute) {
+      continue;
+    }
+    const std::size_t stretch = op++ / static_cast<std::size_t>(host.ops);
+    if (stretch < host.times.size() && host.times[stretch]) {
+      times.priced += costs[task.work.index()].host;
     }
   }
-  return time;
+  return times;
 }
 
 }  // namespace
@@ -26,9 +41,12 @@ std::optional<double> HostSlowdown(const std::vector<RankReadings>& ranks,
   const auto costs = EstimateWorks(schedule, inputs.graph, inputs.profile, inputs.cluster);
   std::optional<double> slowest;
   for (const RankReadings& rank : ranks) {
-    const Duration priced = HostTime(schedule, costs, rank.host.ops);
-    if (priced > Duration()) {
-      slowest = std::max(slowest.value_or(0), rank.host.time.seconds() / priced.seconds());
+    if (rank.host.ops == 0) {
+      continue;
+    }
+    const HostTimes times = TimesOf(rank.host, schedule, costs);
+    if (times.priced > Duration()) {
+      slowest = std::max(slowest.value_or(0), times.read.seconds() / times.priced.seconds());
     }
   }
   return slowest;

@@ -8,8 +8,9 @@
 
 namespace dcsim {
 
-/// How many times as long the hosts of a measured step took for its first ops as these are
-/// priced: the slowest rank's, which all others wait for. None where no rank's was read.
+/// How many times as long the hosts of a measured step took for the ops that were read
+/// (HostReading) as these are priced: the slowest rank's, which all others wait for. None where no
+/// rank's was read.
 ///
 /// Throws Error when the cluster cannot price a task (EstimateWorks).
 std::optional<double> HostSlowdown(const std::vector<RankReadings>& ranks,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable
 from typing import Any
 
@@ -117,9 +118,34 @@ def test_ops_name_the_module_that_made_them() -> None:
     assert modules[names.index("aten::mm")] == "2"
 
 
+class Masked(nn.Module):
+    """Adds the causal mask of 2,048 words, of which the whole is a buffer, as GPT-Neo's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.register_buffer("mask", torch.tril(torch.ones(2048, 2048, dtype=torch.bool)), persistent=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(x).masked_fill(self.mask[3, :4], 0.0)
+
+
+def test_masks_of_many_words_keep_their_contents() -> None:
+    document = record_module(Masked, torch.zeros(2, 4))
+    (mask,) = document["buffers"]
+    contents = torch.frombuffer(bytearray(base64.b64decode(mask["data"])), dtype=torch.bool).view(2048, 2048)
+    assert contents.equal(torch.ones(2048, 2048, dtype=torch.bool).tril())
+
+
 def _large_buffer() -> nn.Module:
     module = nn.Linear(4, 4)
-    module.register_buffer("large", torch.zeros(2**21))
+    module.register_buffer("large", torch.zeros(2**25))
+    return module
+
+
+def _empty_buffer() -> nn.Module:
+    module = nn.Linear(4, 4)
+    module.register_buffer("empty", torch.empty(2**21))
     return module
 
 
@@ -131,7 +157,7 @@ def _depends_on_weights() -> nn.Module:
     return module
 
 
-@pytest.mark.parametrize(("make", "name"), [(_large_buffer, "large"), (_depends_on_weights, "copied")])
+@pytest.mark.parametrize(("make", "name"), [(_large_buffer, "large"), (_empty_buffer, "empty"), (_depends_on_weights, "copied")])
 def test_buffer_of_unknown_contents_is_refused(make: Callable[[], nn.Module], name: str) -> None:
     with pytest.raises(Exception, match=f"the contents of buffer '{name}' .* are not known without the weights"):
         record_module(make, torch.zeros(2, 4))

@@ -35,7 +35,7 @@ class MeasuredResultTest : public testing::Test {
     ranks_[1].compute = Ns(70);
     ranks_[0].exposed_communication = Ns(10);
     ranks_[1].traced_step = Ns(260);
-    ranks_[1].host = {8, Ns(90)};
+    ranks_[1].host = {8, {std::nullopt, Ns(90)}, 0.25};
     ranks_[0].peak_allocated = Bytes(1000);
     ranks_[1].peak_allocated = Bytes(900);
     ranks_[1].peak_reserved = Bytes(4096);
@@ -112,7 +112,8 @@ TEST_F(MeasuredResultTest, RanksSendWhatTheyMeasured) {
   EXPECT_EQ(sent.compute, Ns(70));
   EXPECT_EQ(sent.traced_step, Ns(260));
   EXPECT_EQ(sent.host.ops, 8);
-  EXPECT_EQ(sent.host.time, Ns(90));
+  EXPECT_EQ(sent.host.times, ranks_[1].host.times);
+  EXPECT_EQ(sent.host.stolen, 0.25);
   EXPECT_EQ(sent.peak_reserved, Bytes(4096));
   EXPECT_EQ(sent.retries, 2);
   ASSERT_EQ(sent.busy.size(), 1U);

@@ -38,12 +38,24 @@ TEST(ResultReaderTest, ReadsWhatWasPrinted) {
 
 TEST(ResultReaderTest, HostsOfRanksAreRead) {
   Json document = PrintResult(Sample());
-  document["ranks"] = {{{"compute_ns", 7}}, {{"host", {{"ops", 12}, {"time_ns", 80}}}}};
+  document["ranks"] = {{{"compute_ns", 7}},
+                       {{"host", {{"ops", 12}, {"times_ns", {80, nullptr}}, {"stolen", 0.25}}}}};
   const auto ranks = Read(document).measurement->ranks;
   ASSERT_EQ(ranks.size(), 2U);
   EXPECT_EQ(ranks[0].host.ops, 0);
+  EXPECT_FALSE(ranks[0].host.stolen);
   EXPECT_EQ(ranks[1].host.ops, 12);
-  EXPECT_EQ(ranks[1].host.time, Duration::FromNs(80));
+  EXPECT_EQ(ranks[1].host.times,
+            (std::vector<std::optional<Duration>>{Duration::FromNs(80), std::nullopt}));
+  EXPECT_EQ(ranks[1].host.stolen, 0.25);
+}
+
+TEST(ResultReaderTest, FaultsOfAHostAreReported) {
+  Json document = PrintResult(Sample());
+  document["ranks"] = {{{"host", {{"ops", -1}, {"times_ns", {"80"}}}}}};
+  EXPECT_EQ(ErrorText([&] { Read(document); }),
+            "r: /ranks/0/host/ops: expected 0 or more\n"
+            "r: /ranks/0/host/times_ns/0: expected a whole number, found \"80\"");
 }
 
 TEST(ResultReaderTest, EveryFaultIsReported) {

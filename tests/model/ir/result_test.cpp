@@ -69,11 +69,13 @@ TEST(ResultTest, ClockAndPowerOfARankArePrintedWhereTheyWereRead) {
 TEST(ResultTest, TheHostOfARankIsPrintedWhereItWasRead) {
   Result result = Completed();
   result.measurement.emplace();
-  result.measurement->ranks.resize(2);
-  result.measurement->ranks[1].host = {12, Duration::FromUs(80)};
+  result.measurement->ranks.resize(3);
+  result.measurement->ranks[1].host = {12, {Duration::FromUs(80), std::nullopt}, 0.25};
+  result.measurement->ranks[2].host.stolen = 0.125;
   const Json ranks = PrintResult(result)["ranks"];
   EXPECT_FALSE(ranks[0].contains("host"));
-  EXPECT_EQ(ranks[1]["host"], Json({{"ops", 12}, {"time_ns", 80'000}}));
+  EXPECT_EQ(ranks[1]["host"].dump(), R"({"ops":12,"times_ns":[80000,null],"stolen":0.25})");
+  EXPECT_EQ(ranks[2]["host"].dump(), R"({"ops":0,"times_ns":[],"stolen":0.125})");
 }
 
 // A measured step has no gaps in its compute: kernels count, not ops.

@@ -16,12 +16,14 @@ struct Step {
   std::optional<double> Slowdown(const std::vector<RankReadings>& ranks) const {
     return HostSlowdown(ranks, LowerFor(plan, inputs), inputs);
   }
+  Duration Launches(double count) const {
+    return Duration::FromNs(std::llround(count * static_cast<double>(cluster.host.launch.ns())));
+  }
   /// What a rank took for the forward: two products, of 1.9 launches each (LaunchesOf), and a
   /// sum.
   RankReadings Read(double slowdown) const {
-    const double priced = 4.8 * static_cast<double>(cluster.host.launch.ns());
     RankReadings rank;
-    rank.host = {3, Duration::FromNs(std::llround(priced * slowdown))};
+    rank.host = {3, {Launches(4.8 * slowdown)}, std::nullopt};
     return rank;
   }
 
@@ -34,6 +36,29 @@ struct Step {
 TEST(HostSlowdownTest, TheSlowestRankCounts) {
   const Step step;
   EXPECT_NEAR(*step.Slowdown({step.Read(1.25), step.Read(1.75), step.Read(1.5)}), 1.75, 1e-9);
+}
+
+// Of seven ops only the second and the seventh were read: a product and the last of the backward.
+TEST(HostSlowdownTest, StretchesThatWereReadCount) {
+  const Step step;
+  RankReadings rank;
+  rank.host = {1, std::vector<std::optional<Duration>>(7), std::nullopt};
+  rank.host.times[1] = step.Launches(1.9 * 2);
+  EXPECT_NEAR(*step.Slowdown({rank}), 2, 1e-9);
+  rank.host.times[6] = step.Launches(0);
+  const double both = *step.Slowdown({rank});
+  rank.host.times[1] = std::nullopt;
+  rank.host.times[6] = step.Launches(1.9 * 2);
+  const double launches_of_last = 2 * 1.9 / *step.Slowdown({rank});
+  EXPECT_NEAR(both, 2 * 1.9 / (1.9 + launches_of_last), 1e-9);
+}
+
+// A stretch may be shorter than the others, the last one; one beyond the step's ops is none.
+TEST(HostSlowdownTest, StretchesBehindTheStepCountForNothing) {
+  const Step step;
+  RankReadings rank = step.Read(1.5);
+  rank.host.times.resize(5);
+  EXPECT_NEAR(*step.Slowdown({rank}), 1.5, 1e-9);
 }
 
 TEST(HostSlowdownTest, NothingIsKnownWithoutReadings) {

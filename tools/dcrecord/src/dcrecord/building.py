@@ -18,9 +18,14 @@ from torch.utils._pytree import tree_any, tree_leaves, tree_map
 
 from dcrecord.errors import RecorderError
 
-# A tensor with this many elements or more gets no memory while a module is built. The largest buffer of
-# the named architectures (GPT-2's causal mask, 1024 x 1024) stays below, their matrices mostly above.
+# A tensor with this many elements or more gets no memory while a module is built: most matrices of weights.
 LARGE_TENSOR_ELEMENTS = 2**21
+
+# The same for tensors that are made with a content: weights are made empty, masks of ones. A causal mask of
+# 4,096 words is below.
+LARGE_FILLED_TENSOR_ELEMENTS = 2**25
+
+_FILLING = {torch.ops.aten.ones, torch.ops.aten.zeros, torch.ops.aten.full}
 
 _Built = TypeVar("_Built")
 
@@ -51,7 +56,7 @@ class LargeTensorsOnMeta(TorchDispatchMode):
         kwargs = kwargs or {}
         if tree_any(_is_meta, (args, kwargs)):
             return self._on_meta(func, args, kwargs)
-        if not tree_any(_is_real, (args, kwargs)) and "device" in kwargs and _creates_large(args):
+        if not tree_any(_is_real, (args, kwargs)) and "device" in kwargs and _creates_large(func, args):
             kwargs = {**kwargs, "device": torch.device("meta"), "pin_memory": None}
         return func(*args, **kwargs)
 
@@ -65,13 +70,14 @@ class LargeTensorsOnMeta(TorchDispatchMode):
         return func(*tree_map(to_meta, args), **tree_map(to_meta, kwargs))
 
 
-def _creates_large(args: Any) -> bool:
+def _creates_large(factory: Any, args: Any) -> bool:
     """Whether a factory's arguments ask for a large tensor: its first argument is the shape, where it has one."""
+    least = LARGE_FILLED_TENSOR_ELEMENTS if factory.overloadpacket in _FILLING else LARGE_TENSOR_ELEMENTS
     shape = args[0] if args and isinstance(args[0], (list, tuple)) else ()
     elements = 1
     for length in shape:
         elements *= int(length)
-    return elements >= LARGE_TENSOR_ELEMENTS
+    return elements >= least
 
 
 @contextmanager
@@ -117,7 +123,8 @@ def buffer_contents(module: nn.Module, unknown: set[int]) -> dict[str, torch.Ten
         if buffer.is_meta or buffer.untyped_storage()._cdata in unknown:
             raise RecorderError(
                 f"the contents of buffer '{name}' {list(buffer.shape)} are not known without the weights: expected "
-                f"buffers below {LARGE_TENSOR_ELEMENTS} elements that do not depend on parameters"
+                f"buffers below {LARGE_TENSOR_ELEMENTS} elements, or {LARGE_FILLED_TENSOR_ELEMENTS} made of ones, zeros "
+                "or one number, that do not depend on parameters"
             )
         contents[name] = buffer.detach().cpu().clone()
     return contents
