@@ -1,7 +1,6 @@
 #include "exec/calibrate/collective_benchmark.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
 #include <ATen/cuda/CUDAEvent.h>
@@ -19,8 +18,6 @@
 
 namespace dcsim::exec {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 /// A case, and how often it runs.
 struct Case {
@@ -82,16 +79,11 @@ void Call(Communicator& communicator, const Case& what, const Buffers& buffers, 
   RunCollective(communicator, what.kind, whole, shard);
 }
 
-/// What one rank saw of a case's launches.
-struct Launches {
-  std::vector<std::int64_t> host;  // of each call, ns
-  std::vector<std::int64_t> copy;  // by copy engines: from event to event around each launch, ns
-};
-
 /// One group after the other. A gather by copy engines is several copies, of which CUPTI does not
-/// report all; events around them do.
-Launches RunCase(Communicator& communicator, const Case& what, const Buffers& buffers) {
-  Launches launches;
+/// report all; so of such the times from event to event around each launch come back, in ns.
+std::vector<std::int64_t> RunCase(Communicator& communicator,
+                                  const Case& what,
+                                  const Buffers& buffers) {
   std::vector<at::cuda::CUDAEvent> events;
   const auto record = [&] {
     if (what.engine == Engine::kCopyEngine) {
@@ -101,31 +93,30 @@ Launches RunCase(Communicator& communicator, const Case& what, const Buffers& bu
   };
   for (int i = 0; i < what.repeats; ++i) {
     record();
-    const auto start = Clock::now();
     communicator.StartGroup();
     for (int call = 0; call < what.calls; ++call) {
       Call(communicator, what, buffers, call);
     }
     communicator.EndGroup();
-    launches.host.push_back(std::chrono::nanoseconds(Clock::now() - start).count() / what.calls);
     record();
   }
   c10::cuda::device_synchronize();
+  std::vector<std::int64_t> copies;
   for (std::size_t i = 0; i + 1 < events.size(); i += 2) {
-    launches.copy.push_back(
+    copies.push_back(
         std::llround(static_cast<double>(events[i].elapsed_time(events[i + 1])) * 1e6));
   }
-  return launches;
+  return copies;
 }
 
 /// Start, end, start, end, … of the case's kernels on this rank; copies start at 0.
 std::vector<std::int64_t> SpansOf(const std::vector<KernelRecord>& records,
-                                  const Launches& launches) {
+                                  const std::vector<std::int64_t>& copies) {
   std::vector<std::int64_t> spans;
-  for (const std::int64_t time : launches.copy) {
+  for (const std::int64_t time : copies) {
     spans.insert(spans.end(), {0, time});
   }
-  for (std::size_t i = 0; launches.copy.empty() && i < records.size(); ++i) {
+  for (std::size_t i = 0; copies.empty() && i < records.size(); ++i) {
     spans.push_back(static_cast<std::int64_t>(records[i].start_ns));
     spans.push_back(static_cast<std::int64_t>(records[i].end_ns));
   }
@@ -172,10 +163,10 @@ std::vector<CollectiveSample> BenchmarkCollectives(
   std::vector<CollectiveSample> samples;
   for (std::size_t i = 0; i < cases.size(); ++i) {
     rendezvous.Exchange("collective/ready/" + std::to_string(i), "");
-    const Launches launches = RunCase(communicator, cases[i], buffers);
+    const auto copies = RunCase(communicator, cases[i], buffers);
     const auto records = recorder.Take();
     const auto spans =
-        ExchangeNumbers(rendezvous, "collective/" + std::to_string(i), SpansOf(records, launches));
+        ExchangeNumbers(rendezvous, "collective/" + std::to_string(i), SpansOf(records, copies));
     const auto times = TimesOf(spans, cases[i]);
     CollectiveSample sample;
     sample.engine = cases[i].engine;
@@ -185,7 +176,6 @@ std::vector<CollectiveSample> BenchmarkCollectives(
     sample.payload = cases[i].payload;
     sample.time = Duration::FromNs(Percentile(times, 50));
     sample.spread = Duration::FromNs(Percentile(times, 90) - Percentile(times, 10));
-    sample.host = Duration::FromNs(Percentile(launches.host, 50));
     sample.ctas = records.empty() ? 0 : records.back().ctas;
     samples.push_back(sample);
     if (i % 20 == 0) {

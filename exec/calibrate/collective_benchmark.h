@@ -19,7 +19,6 @@ struct CollectiveSample {
   Bytes payload;           // full tensors
   Duration time;           // median of (last end - last start over the ranks)
   Duration spread;         // 90th minus 10th percentile of the same
-  Duration host;           // of one call, median
   std::int64_t ctas = 0;   // of the kernel
 };
 

@@ -7,8 +7,8 @@ namespace dcsim::exec {
 
 /// What calls cost the host thread of this machine; medians.
 struct HostSample {
-  Duration view;         // dispatch of an op without a kernel
-  Duration launch;       // of an elementwise op with its kernel
+  Duration view;         // an op without a kernel, among others
+  Duration launch;       // an elementwise op with its kernel, among others
   Duration event;        // record an event, or make a stream wait for one
   Duration synchronize;  // wait for a stream that is idle
   Duration segment;      // cudaMalloc or cudaFree of 64 MiB
@@ -17,15 +17,14 @@ struct HostSample {
 
 HostSample BenchmarkHost();
 
-/// What collectives cost the host where there is one rank, which copies on its own GPU; medians.
-/// Of several ranks BenchmarkCollectives tells it.
+/// What collectives cost the host; medians. Without kernel records, which cost a launch several us.
 struct CollectiveHostSample {
   Duration collective;  // one NCCL call
   Duration grouped;     // each further call of an NCCL group
   Duration copy;        // a copy of a gather by copy engines
 };
 
-/// `communicator` has one rank.
-CollectiveHostSample BenchmarkOneRank(Communicator& communicator);
+/// All ranks call it together; each gets its own host's times.
+CollectiveHostSample BenchmarkCollectiveHost(Communicator& communicator);
 
 }  // namespace dcsim::exec

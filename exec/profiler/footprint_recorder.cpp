@@ -6,40 +6,40 @@ namespace dcsim::exec {
 
 FootprintRecorder::FootprintRecorder(const Graph& graph)
     : graph_(graph),
-      footprints_(graph.ops.size()) {
+      footprints_(graph.ops.size()),
+      calls_(std::make_shared<Calls>()) {
   using Entry = c10::cuda::CUDACachingAllocator::TraceEntry;
-  c10::cuda::CUDACachingAllocator::attachAllocatorTraceTracker([this](const Entry& entry) {
-    if (!recording_) {
-      return;
-    }
-    if (entry.action_ == Entry::ALLOC) {
-      FootprintStep step;
-      step.block = allocations_++;
-      step.bytes = Bytes(static_cast<std::int64_t>(entry.size_));
-      steps_.push_back(step);
-      block_at_[static_cast<std::size_t>(entry.addr_)] = step.block;
-    } else if (entry.action_ == Entry::FREE_REQUESTED) {
-      const auto found = block_at_.find(static_cast<std::size_t>(entry.addr_));
-      if (found != block_at_.end()) {
-        FootprintStep step;
-        step.kind = FootprintStep::Kind::kFree;
-        step.block = found->second;
-        steps_.push_back(step);
-        block_at_.erase(found);
-      }
-    }
-  });
+  c10::cuda::CUDACachingAllocator::attachAllocatorTraceTracker(
+      [calls = calls_](const Entry& entry) {
+        if (!calls->recording) {
+          return;
+        }
+        if (entry.action_ == Entry::ALLOC) {
+          FootprintStep step;
+          step.block = calls->allocations++;
+          step.bytes = Bytes(static_cast<std::int64_t>(entry.size_));
+          calls->steps.push_back(step);
+          calls->block_at[static_cast<std::size_t>(entry.addr_)] = step.block;
+        } else if (entry.action_ == Entry::FREE_REQUESTED) {
+          const auto found = calls->block_at.find(static_cast<std::size_t>(entry.addr_));
+          if (found != calls->block_at.end()) {
+            FootprintStep step;
+            step.kind = FootprintStep::Kind::kFree;
+            step.block = found->second;
+            calls->steps.push_back(step);
+            calls->block_at.erase(found);
+          }
+        }
+      });
 }
 
 void FootprintRecorder::BeforeOp(OpId) {
-  steps_.clear();
-  block_at_.clear();
-  allocations_ = 0;
-  recording_ = true;
+  *calls_ = {};
+  calls_->recording = true;
 }
 
 void FootprintRecorder::AfterOp(OpId id, const Frame& frame) {
-  recording_ = false;
+  calls_->recording = false;
   const Op& op = graph_.op(id);
   for (std::size_t i = 0; i < op.outputs.size(); ++i) {
     const at::Tensor* output = op.outputs[i].is_none() ? nullptr : &frame[op.outputs[i].index()];
@@ -47,16 +47,16 @@ void FootprintRecorder::AfterOp(OpId id, const Frame& frame) {
       continue;
     }
     const auto address = reinterpret_cast<std::size_t>(output->storage().data());
-    const auto found = block_at_.find(address);
-    if (found == block_at_.end()) {
+    const auto found = calls_->block_at.find(address);
+    if (found == calls_->block_at.end()) {
       continue;
     }
-    for (FootprintStep& step : steps_) {
+    for (FootprintStep& step : calls_->steps) {
       const bool own = step.kind == FootprintStep::Kind::kAllocate && step.block == found->second;
       step.output = own && step.output < 0 ? static_cast<std::int32_t>(i) : step.output;
     }
   }
-  footprints_[id.index()] = steps_;
+  footprints_[id.index()] = calls_->steps;
 }
 
 }  // namespace dcsim::exec

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <unordered_map>
 #include <vector>
 
@@ -12,8 +13,8 @@ namespace dcsim::exec {
 /// lives in each block.
 class FootprintRecorder : public OpListener {
  public:
-  /// Attaches to the allocator of the current device for the rest of the process; it must have been
-  /// used before. Records only between BeforeOp and AfterOp.
+  /// Listens to the allocator of the current device, which must have been used before. Records only
+  /// between BeforeOp and AfterOp.
   explicit FootprintRecorder(const Graph& graph);
 
   void BeforeOp(OpId id) override;
@@ -23,12 +24,17 @@ class FootprintRecorder : public OpListener {
   const std::vector<std::vector<FootprintStep>>& footprints() const { return footprints_; }
 
  private:
+  /// Of the op that runs.
+  struct Calls {
+    bool recording = false;
+    std::vector<FootprintStep> steps;
+    std::uint32_t allocations = 0;
+    std::unordered_map<std::size_t, std::uint32_t> block_at;  // by address
+  };
+
   const Graph& graph_;
-  bool recording_ = false;
   std::vector<std::vector<FootprintStep>> footprints_;
-  std::vector<FootprintStep> steps_;                         // of the op that runs
-  std::uint32_t allocations_ = 0;                            // of that op
-  std::unordered_map<std::size_t, std::uint32_t> block_at_;  // by address, of that op
+  std::shared_ptr<Calls> calls_;  // the allocator's too: nobody can take a listener from it
 };
 
 }  // namespace dcsim::exec

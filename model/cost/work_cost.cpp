@@ -13,6 +13,7 @@
 #include "model/cost/op_launches.h"
 #include "model/cost/param_alignment.h"
 #include "model/cost/power.h"
+#include "model/cost/profiled_launch.h"
 #include "model/cost/roofline.h"
 #include "model/graph/step_facts.h"
 
@@ -30,6 +31,7 @@ struct CostInputs {
   Duration input_copies;  // in front of it: the micro-step's inputs, from pinned host memory
   ParamAlignment alignment;
   double untraced = 1;  // of a profiled op's time
+  double host = 1;      // of what a profiled op took of the host
 };
 
 /// Ops are profiled with kernel records, which make kernels of a million thread blocks and more up
@@ -44,6 +46,12 @@ double UntracedShare(const Profile* profile) {
   }
   const Duration step = profile->step_time;
   return step < sum && step > Duration() ? step.seconds() / sum.seconds() : 1;
+}
+
+/// How many times as long as in the profile the cluster's host takes.
+double HostShare(const Graph& graph, const Profile* profile, const Cluster& cluster) {
+  const Duration launch = profile == nullptr ? Duration() : ProfiledLaunch(graph, *profile);
+  return launch > Duration() ? cluster.host.launch.seconds() / launch.seconds() : 1;
 }
 
 Duration RoundUpNs(double seconds) {
@@ -80,19 +88,23 @@ void AddInputCopies(CostInputs& inputs) {
 }
 
 WorkCost OpCost(const CostInputs& inputs, OpId id) {
-  if (inputs.facts.is_view[id.index()]) {
-    return {.host = inputs.cluster.host.view, .source = Source::kMeasured};
-  }
-  WorkCost cost;
-  cost.use = UseOf(inputs.graph, id);
   const OpProfile* measured = inputs.profile == nullptr ? nullptr : inputs.profile->FindOp(id);
+  WorkCost cost;
+  if (measured != nullptr) {
+    cost.host = Scaled(measured->host_time, inputs.host);
+  }
+  if (inputs.facts.is_view[id.index()]) {
+    cost.host = measured == nullptr ? inputs.cluster.host.view : cost.host;
+    cost.source = Source::kMeasured;
+    return cost;
+  }
+  cost.use = UseOf(inputs.graph, id);
   const DeviceGaps& gaps = inputs.cluster.gpu.gaps;
   const Duration own_gap = measured == nullptr ? Duration() : inputs.profile->kernel_gap;
   const Duration gap = gaps.step.value_or(gaps.kernel.value_or(own_gap));
   if (measured != nullptr) {
     cost.gaps = gap * static_cast<std::int64_t>(measured->kernels.size());
     cost.device = Scaled(measured->device_time, inputs.untraced);
-    cost.host = measured->host_time;
     cost.source = Source::kMeasured;
   } else {
     const OpLaunches launches = LaunchesOf(inputs.graph, id);
@@ -314,7 +326,8 @@ std::vector<WorkCost> EstimateWorks(const Schedule& schedule,
                     OpId::None(),
                     {},
                     ParamAlignment(graph, schedule.options(), schedule.ranks()),
-                    UntracedShare(profile)};
+                    UntracedShare(profile),
+                    HostShare(graph, profile, cluster)};
   AddInputCopies(inputs);
   const auto clock_factors = ClockFactors(inputs, clock_mhz);
   std::vector<WorkCost> costs;

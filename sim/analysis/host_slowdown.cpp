@@ -33,6 +33,13 @@ HostTimes TimesOf(const HostReading& host,
   return times;
 }
 
+/// A host that is ahead of the GPU in most of a step is read where it fell behind, and so too slow.
+bool SetsThePace(const HostReading& host) {
+  const auto read =
+      std::ranges::count_if(host.times, [](const auto& time) { return time.has_value(); });
+  return host.ops > 0 && 2 * static_cast<std::size_t>(read) >= host.times.size();
+}
+
 }  // namespace
 
 std::optional<double> HostSlowdown(const std::vector<RankReadings>& ranks,
@@ -41,7 +48,7 @@ std::optional<double> HostSlowdown(const std::vector<RankReadings>& ranks,
   const auto costs = EstimateWorks(schedule, inputs.graph, inputs.profile, inputs.cluster);
   std::optional<double> slowest;
   for (const RankReadings& rank : ranks) {
-    if (rank.host.ops == 0) {
+    if (!SetsThePace(rank.host)) {
       continue;
     }
     const HostTimes times = TimesOf(rank.host, schedule, costs);

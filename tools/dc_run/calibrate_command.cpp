@@ -55,11 +55,10 @@ int CalibrateRank(const CalibrateOptions& options,
     Report("copies from and to the host");
   }
   result.host_copies = exec::BenchmarkHostCopies(rendezvous);
-  if (identity.size == 1) {
-    result.collective_host =
-        exec::BenchmarkOneRank(*exec::JoinCommunicators(rendezvous, identity, 1).front());
-  } else {
-    const auto communicators = exec::JoinCommunicators(rendezvous, identity, 2);
+  const auto communicators =
+      exec::JoinCommunicators(rendezvous, identity, identity.size > 1 ? 2 : 1);
+  result.collective_host = exec::BenchmarkCollectiveHost(*communicators.front());
+  if (identity.size > 1) {
     const auto report = identity.rank == 0 ? Report : [](const std::string&) {};
     result.collectives = exec::BenchmarkCollectives(*communicators.front(), rendezvous, {}, report);
     if (!options.contention.empty()) {

@@ -16,47 +16,8 @@ std::string Rate(BytesPerSecond rate) {
   return std::to_string(rate.count() / 1'000'000'000) + " GB/s";
 }
 
-/// Of a small call.
-Duration MedianHost(const std::vector<exec::CollectiveSample>& samples, Engine engine) {
-  std::vector<Duration> times;
-  for (const exec::CollectiveSample& sample : samples) {
-    if (sample.engine == engine && sample.calls == 1 && sample.payload <= Bytes::MiB(1)) {
-      times.push_back(sample.host);
-    }
-  }
-  std::sort(times.begin(), times.end());
-  return times[times.size() / 2];
-}
-
-/// Of each call of a group behind its first: of the largest groups of small calls.
-Duration GroupedHost(const std::vector<exec::CollectiveSample>& samples) {
-  const Duration single = MedianHost(samples, Engine::kNccl);
-  int most = 1;
-  for (const exec::CollectiveSample& sample : samples) {
-    most = std::max(most, sample.calls);
-  }
-  std::vector<Duration> times;
-  for (const exec::CollectiveSample& sample : samples) {
-    if (sample.calls == most && most > 1) {
-      const Duration further = sample.host * most - single;
-      times.push_back(Duration::FromNs(std::max<std::int64_t>(0, further.ns()) / (most - 1)));
-    }
-  }
-  std::sort(times.begin(), times.end());
-  return times[times.size() / 2];
-}
-
-/// One GPU was measured as it is, of several the tables tell.
-exec::CollectiveHostSample CollectiveHost(const CalibrationResult& result, int gpus) {
-  if (gpus == 1) {
-    return result.collective_host;
-  }
-  return {MedianHost(result.collectives, Engine::kNccl), GroupedHost(result.collectives),
-          Duration::FromNs(MedianHost(result.collectives, Engine::kCopyEngine).ns() / gpus)};
-}
-
-std::string HostText(const CalibrationResult& result, int gpus) {
-  const exec::CollectiveHostSample collective = CollectiveHost(result, gpus);
+std::string HostText(const CalibrationResult& result) {
+  const exec::CollectiveHostSample& collective = result.collective_host;
   return "host:\n  view: " + PrintNs(result.host.view) +
          "\n  launch: " + PrintNs(result.host.launch) +
          "\n  collective: " + PrintNs(collective.collective) +
@@ -207,7 +168,7 @@ std::string PrintClusterYaml(const CalibrationResult& result,
   const std::string gpu = std::filesystem::path(gpu_file).stem().string();
   return "# Made by: " + command + "\nformat: dc-cluster/1\nname: " + gpu + "-" +
          std::to_string(gpus) + "\nnodes: 1\ngpus_per_node: " + std::to_string(gpus) +
-         "\ngpu: " + gpu_file + "\n" + HostText(result, gpus) + PatternText(result) +
+         "\ngpu: " + gpu_file + "\n" + HostText(result) + PatternText(result) +
          BothWaysText(result.host_copies) + LinkText(result.collectives, gpus) +
          "measured: >-\n  " + result.machine.dump() + "\n  " + result.versions.dump() + " " +
          result.date + "\n" + UnalignedText(result.collectives) + ChannelsText(result.collectives) +

@@ -15,7 +15,7 @@ namespace dcsim {
 /// Everything that a calibration measures.
 struct CalibrationResult {
   exec::HostSample host;
-  exec::CollectiveHostSample collective_host;  // of one GPU
+  exec::CollectiveHostSample collective_host;
   std::vector<exec::MemorySample> memory;
   exec::HostCopySample host_copies;
   std::vector<exec::CollectiveSample> collectives;

@@ -38,27 +38,20 @@ TEST(HostSlowdownTest, TheSlowestRankCounts) {
   EXPECT_NEAR(*step.Slowdown({step.Read(1.25), step.Read(1.75), step.Read(1.5)}), 1.75, 1e-9);
 }
 
-// Of seven ops only the second and the seventh were read: a product and the last of the backward.
+// Of three stretches of an op each, products at both ends, the first was not read.
 TEST(HostSlowdownTest, StretchesThatWereReadCount) {
   const Step step;
   RankReadings rank;
-  rank.host = {1, std::vector<std::optional<Duration>>(7), std::nullopt};
-  rank.host.times[1] = step.Launches(1.9 * 2);
-  EXPECT_NEAR(*step.Slowdown({rank}), 2, 1e-9);
-  rank.host.times[6] = step.Launches(0);
-  const double both = *step.Slowdown({rank});
-  rank.host.times[1] = std::nullopt;
-  rank.host.times[6] = step.Launches(1.9 * 2);
-  const double launches_of_last = 2 * 1.9 / *step.Slowdown({rank});
-  EXPECT_NEAR(both, 2 * 1.9 / (1.9 + launches_of_last), 1e-9);
+  rank.host = {1, {std::nullopt, step.Launches(1), step.Launches(1.9 * 2)}, std::nullopt};
+  EXPECT_NEAR(*step.Slowdown({rank}), (1 + 1.9 * 2) / 2.9, 1e-9);
 }
 
-// A stretch may be shorter than the others, the last one; one beyond the step's ops is none.
-TEST(HostSlowdownTest, StretchesBehindTheStepCountForNothing) {
+TEST(HostSlowdownTest, HostsThatWereReadInLessThanHalfOfAStepAreNotKnown) {
   const Step step;
-  RankReadings rank = step.Read(1.5);
-  rank.host.times.resize(5);
-  EXPECT_NEAR(*step.Slowdown({rank}), 1.5, 1e-9);
+  RankReadings rank;
+  rank.host = {1, {std::nullopt, step.Launches(9), std::nullopt}, std::nullopt};
+  EXPECT_FALSE(step.Slowdown({rank}));
+  EXPECT_NEAR(*step.Slowdown({rank, step.Read(1.5)}), 1.5, 1e-9);
 }
 
 TEST(HostSlowdownTest, NothingIsKnownWithoutReadings) {
