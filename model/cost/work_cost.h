@@ -45,8 +45,9 @@ struct WorkCost {
 ///   RooflineTime and the cluster's gap for as many kernels as ops of its kind launch (LaunchesOf).
 /// Collective: GroupTime of its calls. One rank's is a copy, which starts as late as others.
 /// Memory: max(moved / rate, launches * shortest kernel), with the cluster's rate of the pattern,
-/// else bandwidth * efficiency; copies from and to the host: moved / rate. Host: a view, launch,
-/// copy or NCCL call each at its own cost, one event cost an event. Throws Error for a product in
+/// else bandwidth * efficiency; copies from and to the host: moved / rate. Host: a profiled op what
+/// it took there at the cluster's pace (HostCosts::launch over ProfiledLaunch), another op, copy or
+/// NCCL call each at its own cost, one event cost an event. Throws Error for a product in
 /// a dtype that the GPU table lacks, and for a host copy without any rate.
 ///
 ///   clock_mhz   SM clock at which kernels run; 0: at which they were profiled (ProfiledClock).
@@ -54,7 +55,7 @@ struct WorkCost {
 ///
 /// With a straggler all costs are that rank's: its ops and memory work take Cluster::straggler
 /// times as long; collectives, which wait for it, as long as ever. What the host does takes
-/// Cluster::host_slowdown times as long as it was measured.
+/// Cluster::host_slowdown times as long.
 std::vector<WorkCost> EstimateWorks(const Schedule& schedule,
                                     const Graph& graph,
                                     const Profile* profile,
