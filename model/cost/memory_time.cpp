@@ -4,6 +4,7 @@
 #include <array>
 #include <functional>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "model/cost/element_access.h"
@@ -73,14 +74,11 @@ class MemoryWork {
 
   /// What an op of this very name takes, or null.
   Part FindPart() const {
-    struct Named {
-      std::string_view name;
-      Part part;
-    };
-    static constexpr std::array<Named, 19> kParts = {{
+    static constexpr std::array<std::pair<std::string_view, Part>, 20> kParts = {{
         {"aten::embedding", &MemoryWork::Embedding},
         {"aten::embedding_dense_backward", &MemoryWork::EmbeddingBackward},
         {"aten::cat", &MemoryWork::Concatenation},
+        {"aten::copy", &MemoryWork::CopiedInto},
         {"aten::stack", &MemoryWork::Concatenation},
         {"aten::nll_loss_backward", &MemoryWork::Filled},
         {"aten::index.Tensor", &MemoryWork::Lookup},
@@ -99,8 +97,8 @@ class MemoryWork {
         {"aten::avg_pool2d_backward", &MemoryWork::Pooled},
     }};
     const auto* const named = std::find_if(
-        kParts.begin(), kParts.end(), [&](const Named& entry) { return entry.name == target_; });
-    return named != kParts.end()               ? named->part
+        kParts.begin(), kParts.end(), [&](const auto& entry) { return entry.first == target_; });
+    return named != kParts.end()               ? named->second
            : target_.starts_with("aten::new_") ? &MemoryWork::Filled
                                                : nullptr;
   }
@@ -229,6 +227,14 @@ class MemoryWork {
   /// The first operand, which the op then writes into.
   double Copying() const {
     return Transfer(graph_.value(op_.inputs.front()).bytes() * 2, rates_.plain);
+  }
+
+  /// A new tensor laid out as the first operand, whose memory is copied from its first element to
+  /// its last; then the second operand goes over its elements.
+  double CopiedInto() const {
+    const Value& into = graph_.value(op_.inputs.front());
+    return Transfer(Bytes(SpannedElements(into) * ElementBytes(into.dtype)) * 2, rates_.plain) +
+           ContiguousCopySeconds(graph_.value(op_.inputs.back()), gpu_);
   }
 
   /// Norms read contiguous tensors; what is not, as behind a convolution, is copied first.

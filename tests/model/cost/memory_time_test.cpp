@@ -113,6 +113,17 @@ TEST(MemorySecondsTest, PartsThatAreNotContiguousAreConcatenatedByElements) {
   EXPECT_EQ(TimeOf(WithStrides(graph, "a", {1000, 1})), 40'000);
 }
 
+// 4 MB of the first operand in and out at half of 2 TB/s, then the second's; of a first operand
+// whose rows lie 4,000 elements apart all 3,997,000 from its first to its last.
+TEST(MemorySecondsTest, ACopyTakesWhatLiesBetweenTheElements) {
+  const Graph graph = OneOp("input a float32[1000,1000]\ninput b float32[1000,1000]",
+                            "y: float32[1000,1000] = aten::copy(a, b)");
+  EXPECT_EQ(TimeOf(graph), 8'000 + 8'000);
+  const Graph apart = WithStrides(graph, "a", {4000, 1});
+  const Graph alone = OneOp("input a float32[3997000]", "y: float32[3997000] = aten::clone(a)");
+  EXPECT_EQ(TimeOf(apart) - TimeOf(alone), 8'000);
+}
+
 // A million elements are filled in 2 us (4 MB at all of 2 TB/s), half of them copied in 5.
 TEST(MemorySecondsTest, BackwardOfASliceFillsAndCopies) {
   EXPECT_EQ(
