@@ -157,7 +157,9 @@ def _depends_on_weights() -> nn.Module:
     return module
 
 
-@pytest.mark.parametrize(("make", "name"), [(_large_buffer, "large"), (_empty_buffer, "empty"), (_depends_on_weights, "copied")])
+@pytest.mark.parametrize(
+    ("make", "name"), [(_large_buffer, "large"), (_empty_buffer, "empty"), (_depends_on_weights, "copied")]
+)
 def test_buffer_of_unknown_contents_is_refused(make: Callable[[], nn.Module], name: str) -> None:
     with pytest.raises(Exception, match=f"the contents of buffer '{name}' .* are not known without the weights"):
         record_module(make, torch.zeros(2, 4))

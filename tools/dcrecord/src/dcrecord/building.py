@@ -123,8 +123,8 @@ def buffer_contents(module: nn.Module, unknown: set[int]) -> dict[str, torch.Ten
         if buffer.is_meta or buffer.untyped_storage()._cdata in unknown:
             raise RecorderError(
                 f"the contents of buffer '{name}' {list(buffer.shape)} are not known without the weights: expected "
-                f"buffers below {LARGE_TENSOR_ELEMENTS} elements, or {LARGE_FILLED_TENSOR_ELEMENTS} made of ones, zeros "
-                "or one number, that do not depend on parameters"
+                f"buffers below {LARGE_TENSOR_ELEMENTS} elements, or {LARGE_FILLED_TENSOR_ELEMENTS} made of ones, "
+                "zeros or one number, that do not depend on parameters"
             )
         contents[name] = buffer.detach().cpu().clone()
     return contents
