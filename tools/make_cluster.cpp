@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "model/base/error.h"
+#include "model/base/median.h"
 #include "model/base/text.h"
 #include "model/cost/cluster.h"
 #include "model/ir/document.h"
@@ -34,11 +35,6 @@ std::vector<Json> ReadJsonLines(const std::string& path) {
     lines.push_back(ParseJson(line, path + ":" + std::to_string(lines.size() + 1)));
   }
   return lines;
-}
-
-Duration Median(std::vector<Duration> times) {
-  std::sort(times.begin(), times.end());
-  return times[times.size() / 2];
 }
 
 /// Small calls from Python measure the host's time per call, not the device's: drop all sizes up to

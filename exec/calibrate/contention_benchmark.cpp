@@ -11,7 +11,7 @@
 #include "exec/calibrate/overlapped_run.h"
 #include "exec/communicator/peer_gather.h"
 #include "exec/communicator/run_collective.h"
-#include "exec/profiler/percentile.h"
+#include "model/base/median.h"
 #include "model/base/text.h"
 #include "model/cost/multiprocessor_share.h"
 

@@ -17,7 +17,7 @@
 
 #include "exec/communicator/peer_gather.h"
 #include "exec/device/cuda_call.h"
-#include "exec/profiler/percentile.h"
+#include "model/base/median.h"
 #include "model/base/scaled.h"
 
 namespace dcsim::exec {

@@ -14,7 +14,7 @@
 #include <c10/cuda/CUDAStream.h>
 
 #include "exec/calibrate/joint_spans.h"
-#include "exec/profiler/percentile.h"
+#include "model/base/median.h"
 
 namespace dcsim::exec {
 namespace {

@@ -11,7 +11,7 @@
 #include <c10/cuda/CUDAFunctions.h>
 
 #include "exec/profiler/kernel_records.h"
-#include "exec/profiler/percentile.h"
+#include "model/base/median.h"
 
 namespace dcsim::exec {
 namespace {

@@ -9,7 +9,4 @@ namespace dcsim::exec {
 /// two; 0 without values.
 std::int64_t Percentile(std::vector<std::int64_t> values, int percent);
 
-/// The value in the middle, the upper one of two; 0 without values.
-std::int64_t Median(std::vector<std::int64_t> values);
-
 }  // namespace dcsim::exec

@@ -119,14 +119,6 @@ ElementAccess ElementwiseAccess(const Graph& graph, const Op& op, const Value& r
 
 }  // namespace
 
-std::int64_t SpannedElements(const Value& value) {
-  std::int64_t spanned = value.numel() > 0 ? 1 : 0;
-  for (std::size_t i = 0; spanned > 0 && i < value.shape.size(); ++i) {
-    spanned += (value.shape[i] - 1) * value.strides[i];
-  }
-  return spanned;
-}
-
 ElementAccess CopyAccess(const Value& value) {
   if (value.is_contiguous()) {
     return ElementAccess::kPlain;

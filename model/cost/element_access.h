@@ -17,9 +17,6 @@ enum class ElementAccess : std::uint8_t {
   kTransposed,  // neighbours in the result are no neighbours in an operand
 };
 
-/// Elements from the first of a tensor to its last, with those that lie between its own.
-std::int64_t SpannedElements(const Value& value);
-
 /// Of a copy of a tensor into a contiguous one.
 ElementAccess CopyAccess(const Value& value);
 

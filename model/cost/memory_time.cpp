@@ -12,6 +12,7 @@
 #include "model/cost/reduce_shape.h"
 #include "model/cost/roofline.h"
 #include "model/cost/rows_by_index.h"
+#include "model/graph/spanned_elements.h"
 
 namespace dcsim {
 namespace {
@@ -229,11 +230,11 @@ class MemoryWork {
     return Transfer(graph_.value(op_.inputs.front()).bytes() * 2, rates_.plain);
   }
 
-  /// A new tensor laid out as the first operand, whose memory is copied from its first element to
-  /// its last; then the second operand goes over its elements.
+  /// All from the first operand's first element to its last, then the second over its elements.
   double CopiedInto() const {
     const Value& into = graph_.value(op_.inputs.front());
-    return Transfer(Bytes(SpannedElements(into) * ElementBytes(into.dtype)) * 2, rates_.plain) +
+    const std::int64_t spanned = into.numel() > 0 ? SpannedElements(into) : 0;
+    return Transfer(Bytes(spanned * ElementBytes(into.dtype)) * 2, rates_.plain) +
            ContiguousCopySeconds(graph_.value(op_.inputs.back()), gpu_);
   }
 

@@ -1,8 +1,9 @@
 #include "model/cost/profiled_launch.h"
 
-#include <algorithm>
+#include <utility>
 #include <vector>
 
+#include "model/base/median.h"
 #include "model/base/scaled.h"
 #include "model/cost/op_launches.h"
 
@@ -15,12 +16,7 @@ Duration ProfiledLaunch(const Graph& graph, const Profile& profile) {
       launches.push_back(Scaled(op.host_time, 1 / LaunchesOf(graph, op.op).host));
     }
   }
-  if (launches.empty()) {
-    return Duration();
-  }
-  const auto middle = launches.begin() + static_cast<std::ptrdiff_t>(launches.size() / 2);
-  std::nth_element(launches.begin(), middle, launches.end());
-  return *middle;
+  return Median(std::move(launches));
 }
 
 }  // namespace dcsim

@@ -1,7 +1,8 @@
 #include "sim/analysis/typical_step.h"
 
 #include <algorithm>
-#include <vector>
+
+#include "model/base/median.h"
 
 namespace dcsim {
 
@@ -16,10 +17,7 @@ SimulationOptions AtTypicalStep(const Schedule& schedule,
     return options;
   }
   const auto times = simulation.measured_step_times(options.warmup_steps);
-  std::vector<Duration> ordered = times;
-  const auto middle = ordered.begin() + kTypicalSteps / 2;
-  std::nth_element(ordered.begin(), middle, ordered.end());
-  const auto typical = std::find(times.begin(), times.end(), *middle);
+  const auto typical = std::find(times.begin(), times.end(), Median(times));
   options.warmup_steps += static_cast<std::uint32_t>(typical - times.begin());
   return options;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "model/base/median.h"
 #include "model/ir/plan_reader.h"
 
 namespace dcsim {
@@ -15,12 +16,6 @@ std::vector<Duration> SlowestRank(const std::vector<exec::RankMeasurement>& rank
     }
   }
   return times;
-}
-
-Duration Median(std::vector<Duration> times) {
-  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-  std::nth_element(times.begin(), middle, times.end());
-  return *middle;
 }
 
 /// The rank that the others wait for, and that a prediction follows: it waits least itself.

@@ -1,10 +1,10 @@
 #include "model/passes/deepcompile/activation_moves.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <optional>
 
 #include "model/graph/sharding.h"
+#include "model/graph/spanned_elements.h"
 #include "model/passes/check_activations.h"
 #include "model/passes/pass_list.h"
 
@@ -24,14 +24,6 @@ std::optional<std::size_t> FindBackward(const Graph& graph, std::size_t forward)
   return std::nullopt;
 }
 
-bool Overlaps(const Value& value) {
-  std::int64_t span = 1;
-  for (std::size_t i = 0; i < value.shape.size(); ++i) {
-    span += (value.shape[i] - 1) * std::abs(value.strides[i]);
-  }
-  return value.numel() > span;
-}
-
 NodeTensor TensorOf(const Graph& graph, const PassNode& node, DeepSpeedVersion version) {
   NodeTensor tensor;
   tensor.aliases = node.aliases;
@@ -41,7 +33,7 @@ NodeTensor TensorOf(const Graph& graph, const PassNode& node, DeepSpeedVersion v
   if (!node.value.is_none()) {
     const Value& value = graph.value(node.value);
     tensor.floating = IsFloating(value.dtype);
-    tensor.overlaps = Overlaps(value);
+    tensor.overlaps = value.numel() > SpannedElements(value);
     tensor.bytes = value.bytes();
   }
   const bool is_op = node.kind == PassNodeKind::kOp;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "model/base/median.h"
+
 namespace dcsim::exec {
 namespace {
 
@@ -10,17 +12,17 @@ namespace {
 TEST(PercentileTest, TakesTheLowerOfTwoAndTheMedianTheUpper) {
   EXPECT_EQ(Percentile({40, 10, 30, 20}, 50), 20);
   EXPECT_EQ(Percentile({40, 10, 30, 20}, 90), 30);
-  EXPECT_EQ(Median({40, 10, 30, 20}), 30);
+  EXPECT_EQ(Median(std::vector{40, 10, 30, 20}), 30);
 }
 
 TEST(PercentileTest, OfAnOddNumberBothTakeTheMiddle) {
   EXPECT_EQ(Percentile({7, 1, 3}, 50), 3);
-  EXPECT_EQ(Median({7, 1, 3}), 3);
+  EXPECT_EQ(Median(std::vector{7, 1, 3}), 3);
 }
 
 TEST(PercentileTest, OfNothingIsZero) {
   EXPECT_EQ(Percentile({}, 90), 0);
-  EXPECT_EQ(Median({}), 0);
+  EXPECT_EQ(Median(std::vector<int>()), 0);
 }
 
 }  // namespace
