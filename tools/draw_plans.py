@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""Draws plans at random, so that predictions are tested on schedules that nobody chose.
+
+    tools/draw_plans.py BIN CLUSTER GPUS PLANS SEED WORKLOAD... > configs/suites/NAME.yaml
+
+BIN is the folder of the built programs, CLUSTER a name in configs/clusters. Each WORKLOAD of traces gets PLANS plans.
+A plan that dc-sim refuses, or predicts to stop or to leave less than 8 GB free, is drawn again.
+"""
+import json
+import pathlib
+import random
+import subprocess
+import sys
+
+SOURCE = pathlib.Path(__file__).resolve().parent.parent
+# Bytes that stay free, so that errors of memory stop no run.
+MARGIN = 8_000_000_000
+
+
+def size(draw, least, most):
+    """Elements, evenly by their logarithm, of two digits."""
+    return f"{int(float(f'{least * (most / least) ** draw.random():.1e}'))} elements"
+
+
+def chosen(draw, options):
+    """A value for each key: of a list, each as often as it stands there."""
+    return {key: draw.choice(values) for key, values in options.items()}
+
+
+def plain(draw, stage):
+    plan = chosen(draw, {
+        "double_buffer": [True, True, False],
+        "communicators": [1, 2],
+        "buffer_lifetime": ["step", "step", "permanent"],
+        "release": ["event_ordered", "event_ordered", "record_stream"],
+        "align_tensors": [False, True],
+    })
+    plan["reduce_bucket"] = size(draw, 1e7, 1e9)
+    if stage < 3:
+        plan |= chosen(draw, {"reduce_collective": ["all_reduce", "reduce_scatter"]})
+        if plan["reduce_collective"] == "all_reduce":
+            plan |= chosen(draw, {"flush_collectives": ["per_parameter", "one_per_bucket"]})
+        return plan
+    plan |= chosen(draw, {
+        "gather_engine": ["nccl", "nccl", "copy_engine"],
+        "keep_gathered": ["none", "none", "all", ["*norm*"], ["*1*"], ["*2*", "*bias*"]],
+        "offload_optimizer": ["none"] * 7 + ["all"],
+        "offload_parameters": [False] * 11 + [True],
+    })
+    ahead = draw.choice(["at use", "gather_ahead", "overlap_gathers"])
+    fuse = draw.random() < 0.4
+    passes = ["gather_at_use"]
+    if ahead == "gather_ahead":
+        plan["gather_ahead"] = draw.randint(1, 32)
+    if ahead != "at use":
+        passes.append(ahead)
+    if fuse:
+        plan["max_fuse_size"] = f"{draw.choice([8, 32, 64, 256])} MiB"
+        passes.append("fuse_gathers")
+    for key, off in (("keep_gathered", "none"), ("offload_parameters", False), ("offload_optimizer", "none")):
+        if plan[key] == off:
+            del plan[key]
+        else:
+            passes.append(key)
+    if fuse or ahead == "overlap_gathers":
+        plan["passes"] = passes
+    return plan
+
+
+def eager(draw, stage):
+    plan = chosen(draw, {"contiguous_gradients": [True, True, False]}) if stage < 3 else {
+        "prefetch_bucket": size(draw, 1e6, 5e8),
+        "persistence_threshold": size(draw, 1e3, 1e7),
+        "max_live": size(draw, 1e8, 4e9),
+        "max_reuse_distance": size(draw, 1e6, 4e9),
+    }
+    plan["reduce_bucket"] = size(draw, 1e7, 1e9)
+    return plan
+
+
+def deepcompile(draw, stage):
+    plan = {"reduce_bucket": size(draw, 1e7, 1e9)} | chosen(draw, {"policy": ["deepcompile-0.19.6", "deepcompile-0.19.8"]})
+    if stage == 3:
+        plan |= chosen(draw, {"gather_times": ["deepspeed", "as_measured"], "offload_activation": [False] * 5 + [True]})
+    return plan
+
+
+def plan_of(draw):
+    """The file of configs/plans that a plan changes, and the keys to change."""
+    stage = draw.choice([1, 2, 3, 3, 3])
+    kind = draw.choice([plain] * 4 + [eager, deepcompile])
+    base = f"zero{stage}" + {plain: "", eager: "-eager", deepcompile: "-deepcompile"}[kind]
+    keys = chosen(draw, {
+        "gradient_accumulation_steps": [1, 1, 2, 3],
+        "gradient_clipping": ["none", "none", "1.0"],
+        "optimizer": ["fused", "fused", "foreach", "for_loop"],
+        "allocator": ["default", "default", "expandable_segments"],
+    }) | kind(draw, stage)
+    if keys["gradient_accumulation_steps"] > 1 and kind is not deepcompile:
+        keys |= chosen(draw, {"gradient_reduction": ["each_backward", "coalesced"]})
+    return f"{base}.yaml", keys
+
+
+def flow(value):
+    return f"[{', '.join(json.dumps(each) if '*' in each else each for each in value)}]" if isinstance(value, list) else json.dumps(value) if isinstance(value, bool) else str(value)
+
+
+def fits(program, cluster, gpus, workload, base, keys):
+    settings = [word for key, value in keys.items() for word in ("--set", f"{key}={flow(value)}")]
+    done = subprocess.run(
+        [program, "simulate", f"traces/{workload}", "--cluster", f"configs/clusters/{cluster}.yaml", "--gpus", gpus,
+         "--plan", f"configs/plans/{base}", *settings, "--json", "-"],
+        cwd=SOURCE, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        print(f"{workload} {base} {settings}: {done.stderr.strip()}", file=sys.stderr)
+        return False
+    result = json.loads(done.stdout)
+    return result["outcome"] == "completed" and result["peak_reserved_bytes"] <= 140e9 - MARGIN
+
+
+def main():
+    if len(sys.argv) < 7:
+        print(__doc__, file=sys.stderr)
+        return 2
+    folder, cluster, gpus, plans, seed, *workloads = sys.argv[1:]
+    program = str(pathlib.Path(folder).resolve() / "dc-sim")
+    draw = random.Random(int(seed))
+    print(f"# Drawn by tools/draw_plans.py BIN {' '.join(sys.argv[2:])}")
+    print(f"format: dc-suite/1\ncluster: ../clusters/{cluster}.yaml\ngpus: {gpus}\nwarmup: 4\nsteps: 10\ncases:")
+    for workload in workloads:
+        number = 0
+        while number < int(plans):
+            base, keys = plan_of(draw)
+            if fits(program, cluster, gpus, workload, base, keys):
+                number += 1
+                print(f"  - workload: ../../traces/{workload}\n    plans: [../plans/{base}]\n    name: drawn-{number}\n    set:", flush=True)
+                for key, value in keys.items():
+                    print(f"      {key}: {flow(value)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
