@@ -26,6 +26,9 @@ ORDERED = 7
 APART = 1.5
 # Traced steps that take so many percent longer than timed ones tell nothing about their exposed communication.
 TRACED = 3
+# Percent by which a measured host makes the predicted step longer, from which on it is told, and counts as slow.
+TOLD = 1
+SLOW = 3
 
 
 # Workloads whose steps may reserve more than predicted in any order of segments, and why (docs/accuracy.md, Memory).
@@ -103,10 +106,17 @@ def bounded(pair):
     return named or not profiled or plan["release"] != "event_ordered" or offloads or pair["measured"]["peak_reserved_bytes"] <= pair["predicted"]["peak_reserved_most_bytes"]
 
 
+def longer_with_host(pair):
+    """By how many percent the predicted step is longer with the host of the measured one; 0 where nobody read it."""
+    if "with_host" not in pair:
+        return 0
+    return 100 * (pair["with_host"]["predicted"]["step_time_ns"] / pair["predicted"]["step_time_ns"] - 1)
+
+
 def with_host(pair):
     """How many times as long as priced the host took in the measured step, and the error of the prediction with such a
-    host; None where the measurement did not read its host, or the host waited for the GPU."""
-    if "with_host" not in pair:
+    host; None where that hardly changes the prediction."""
+    if abs(longer_with_host(pair)) < TOLD:
         return None
     predicted = pair["with_host"]["predicted"]
     return pair["with_host"]["slowdown"], 100 * (predicted["step_time_ns"] / pair["measured"]["step_time_ns"] - 1)
@@ -162,6 +172,7 @@ def row(pair):
         "exposed_near": exposed_near,
         "clock": clock_error(pair),
         "host": with_host(pair),
+        "slow": longer_with_host(pair) >= SLOW,
         "bounded": bounded(pair),
         "same": all(predicted[key] == measured[key] for key in ("peak_allocated_bytes", "peak_reserved_bytes")),
     }
@@ -239,19 +250,29 @@ def stop_lines(stops):
     return [*lines, *(f"| {' | '.join(each)} |" for each in stops), ""]
 
 
+def within(errors, percent):
+    return sum(abs(error) <= percent for error in errors)
+
+
 def host_lines(rows):
-    """Steps whose hosts were read: errors as predicted, and with a host of that pace."""
-    read = [each for each in rows if each["host"] is not None]
-    if not read:
-        return []
-    before, after = [each["error"] for each in read], [each["host"][1] for each in read]
-    slow = [each["host"][0] for each in read]
-    (worst_before, mean_before), (worst_after, mean_after) = summary(before), summary(after)
-    return [
-        f"Of the {len(read)} steps whose host was read ({min(slow):.1f} to {max(slow):.1f} times as slow as priced) the mean error is "
-        f"{mean_before:.1f} %, {worst_before:+.1f} % at worst; predicted with such a host {mean_after:.1f} % and {worst_after:+.1f} %.",
+    """Steps whose hosts were read to be slow, as predicted and with a host of that pace, and all others."""
+    lines = [
+        f"Slow hosts: those of which it was read that with their pace the predicted step is {SLOW} % longer or more.",
         "",
+        "| steps | cases | mean error | largest | within 5 % | inside |",
+        "| --- " * 6 + "|",
     ]
+    clusters = [(f"on {name}", [each for each in rows if each["cluster"] == name]) for name in sorted({each["cluster"] for each in rows})]
+    for name, part in [*clusters, ("all", rows)]:
+        steady = [each for each in part if not each["slow"]]
+        errors = [each["error"] for each in steady]
+        worst, mean = summary(errors)
+        lines.append(f"| {name} | {len(steady)} | {mean:.1f} % | {worst:+.1f} % | {within(errors, 5)} | {sum(each['inside'] for each in steady)} |")
+    slow = [each for each in rows if each["slow"]]
+    for name, errors in (("with a slow host", [each["error"] for each in slow]), ("the same, predicted with that host", [each["host"][1] for each in slow])):
+        worst, mean = summary(errors)
+        lines.append(f"| {name} | {len(slow)} | {mean:.1f} % | {worst:+.1f} % | {within(errors, 5)} | |")
+    return [*lines, ""]
 
 
 def table_text(rows, stops):
@@ -261,7 +282,7 @@ def table_text(rows, stops):
         "Made by `tools/accuracy.py`; a test predicts every row again and fails when an error grows. ms: median step, maximum over ranks.",
         "Inside: the measured step is within the prediction's bound (nine of ten should be).",
         "Error: predicted against measured, %. Roofline: the same without the workload's profile (`--no-profile`), ops priced by the roofline. Spread: longest less shortest repeat, % of the median. Memory: errors of peak allocated and reserved, %.",
-        "Exposed: exposed communication, predicted less measured, % of the step; near: within a tenth of it or a percent of the step; nothing where traced steps took more than 3 % longer than timed ones. Clock: predicted against the slowest GPU's, %, where it was read. Host: how many times as long as priced it took in the measured step, where it set the pace, and the error with such a host.",
+        "Exposed: exposed communication, predicted less measured, % of the step; near: within a tenth of it or a percent of the step; nothing where traced steps took more than 3 % longer than timed ones. Clock: predicted against the slowest GPU's, %, where it was read. Host: how many times as long as priced it took in the measured step, where that changes the prediction by a percent or more, and the error with such a host.",
         "",
     ]
     for key in ("workload", "cluster"):

@@ -123,6 +123,7 @@ Prediction Predict(const Schedule& schedule,
                    bool keep_timeline) {
   const auto [costs, clock_mhz] = CostsAtClock(schedule, inputs);
   SimulationOptions options = OptionsFor(schedule, inputs.cluster);
+  options.host_pace = inputs.host_pace;
   const Bytes most = MostReserved(schedule, costs, options);
   if (most > options.allocator.capacity) {
     options = AtTypicalStep(schedule, costs, options);

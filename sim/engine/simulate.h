@@ -32,6 +32,8 @@ struct SimulationOptions {
   Duration queued_gap;      // before a collective that follows another one on its stream
   Contention contention;
   std::optional<Bytes> pinned_memory;  // of the host that one rank may take; nothing: no limit
+  std::vector<double> host_pace;       // by task: how many times as long as priced its host calls
+                                       // take; empty: as long as priced
 };
 
 enum class Outcome : std::uint8_t { kCompleted, kOutOfMemory, kDeadlock, kOutOfPinnedMemory };

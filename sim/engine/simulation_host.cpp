@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "model/base/scaled.h"
 #include "sim/engine/simulation_run.h"
 
 namespace dcsim {
@@ -89,10 +90,15 @@ void SimulationRun::AfterMemory(StepMemory::Status status) {
   host_event_ = now_ + BusyTime().ns();
 }
 
+/// A call of the host's task, which is priced at this.
+Duration SimulationRun::AtHostPace(Duration call) const {
+  return options_.host_pace.empty() ? call : Scaled(call, options_.host_pace[host_.task]);
+}
+
 /// What the task costs the host from now on until it is issued: its first call, the return from a
 /// wait, and the allocator's calls of the driver.
 Duration SimulationRun::BusyTime() {
-  Duration busy = program_.cost(host_.task).host - program_.cost(host_.task).further;
+  Duration busy = AtHostPace(program_.cost(host_.task).host - program_.cost(host_.task).further);
   if (host_.waited) {
     busy += options_.synchronize;
   }
@@ -155,7 +161,8 @@ void SimulationRun::IssueTask() {
     queued_ += stream == kCompute ? program_.cost(host_.task).launches : 0;
     to_settle_ |= 1U << stream;
   }
-  if (const Duration further = program_.cost(host_.task).further; further > Duration()) {
+  if (const Duration further = AtHostPace(program_.cost(host_.task).further);
+      further > Duration()) {
     host_.phase = HostPhase::kLaunching;
     host_event_ = now_ + further.ns();
   } else {

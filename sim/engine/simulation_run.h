@@ -89,6 +89,7 @@ class SimulationRun {
   void BeginStep();
   void StartTask();
   void AfterMemory(StepMemory::Status status);
+  Duration AtHostPace(Duration call) const;
   Duration BusyTime();
   void StepHost();
   void IssueTask();

@@ -7,7 +7,7 @@
 #include "model/ir/plan_reader.h"
 #include "model/ir/result_reader.h"
 #include "model/passes/resolve.h"
-#include "sim/analysis/host_slowdown.h"
+#include "sim/analysis/host_pace.h"
 #include "tools/common/file.h"
 
 namespace dcsim {
@@ -45,7 +45,7 @@ Prediction PredictPlan(const Workload& workload,
 std::optional<HostPrediction> PredictWithHost(const Result& measured,
                                               const Workload& workload,
                                               const Plan& plan,
-                                              Cluster cluster,
+                                              const Cluster& cluster,
                                               OpTimes times) {
   if (!measured.measurement) {
     return std::nullopt;
@@ -53,12 +53,17 @@ std::optional<HostPrediction> PredictWithHost(const Result& measured,
   const auto profile = FindProfile(workload, cluster.gpu.name, times);
   const PredictionInputs inputs{workload.graph, profile ? &*profile : nullptr, cluster};
   const Schedule schedule = LowerFor(plan, inputs);
-  const auto slowdown = HostSlowdown(measured.measurement->ranks, schedule, inputs);
-  if (!slowdown) {
-    return std::nullopt;
+  std::optional<HostPrediction> slowest;
+  for (HostPace& host : HostPaces(measured.measurement->ranks, schedule, inputs)) {
+    PredictionInputs at_pace = inputs;
+    at_pace.host_pace = std::move(host.tasks);
+    HostPrediction each{host.slowdown,
+                        Predict(schedule, plan, at_pace, /*keep_timeline=*/false).result};
+    if (!slowest || each.predicted.step_time > slowest->predicted.step_time) {
+      slowest = std::move(each);
+    }
   }
-  cluster.host_slowdown *= *slowdown;
-  return HostPrediction{*slowdown, Predict(schedule, plan, inputs, /*keep_timeline=*/false).result};
+  return slowest;
 }
 
 MeasuredPair PredictMeasured(const std::string& file,

@@ -19,9 +19,10 @@ Prediction PredictPlan(const Workload& workload,
                        bool keep_timeline,
                        OpTimes times = OpTimes::kProfiled);
 
-/// The same prediction with a host as slow as the measured step's was (HostSlowdown).
+/// The same prediction with a host of the pace of the measured step's (HostPaces): of all ranks
+/// that which makes the step longest, for which the others wait.
 struct HostPrediction {
-  double slowdown = 1;
+  double slowdown = 1;  // how many times as long as priced it took
   Result predicted;
 };
 
@@ -29,7 +30,7 @@ struct HostPrediction {
 std::optional<HostPrediction> PredictWithHost(const Result& measured,
                                               const Workload& workload,
                                               const Plan& plan,
-                                              Cluster cluster,
+                                              const Cluster& cluster,
                                               OpTimes times = OpTimes::kProfiled);
 
 /// A measured result, from its file, and the prediction for its plan.

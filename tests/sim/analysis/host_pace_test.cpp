@@ -1,0 +1,88 @@
+#include "sim/analysis/host_pace.h"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "model/passes/resolve.h"
+#include "tests/sim/test_cluster.h"
+#include "tests/support/tiny_graphs.h"
+
+namespace dcsim {
+namespace {
+
+/// A step of TwoLayers on two ranks: of ops two products, of 1.9 launches each (LaunchesOf), and
+/// a sum.
+struct Step {
+  std::vector<HostPace> Paces(const std::vector<RankReadings>& ranks) const {
+    return HostPaces(ranks, schedule, inputs);
+  }
+  Duration Launches(double count) const {
+    return Duration::FromNs(std::llround(count * static_cast<double>(cluster.host.launch.ns())));
+  }
+  RankReadings Read(std::int64_t ops, std::vector<std::optional<Duration>> times) const {
+    RankReadings rank;
+    rank.host = {ops, std::move(times), std::nullopt};
+    return rank;
+  }
+  /// Of the tasks that compute forward ops, which come first.
+  std::vector<double> OfForward(const HostPace& pace) const {
+    std::vector<double> slowdowns;
+    std::size_t at = 0;
+    for (const Task& task : schedule.tasks()) {
+      if (task.kind == TaskKind::kCompute && slowdowns.size() < 3) {
+        slowdowns.push_back(pace.tasks[at]);
+      }
+      ++at;
+    }
+    return slowdowns;
+  }
+
+  Graph graph = TwoLayers();
+  Cluster cluster = HandCluster();
+  Plan plan = Resolve(TinySpec(1), graph, 2);
+  PredictionInputs inputs{graph, nullptr, cluster};
+  Schedule schedule = LowerFor(plan, inputs);
+};
+
+TEST(HostPaceTest, EveryRankHasItsOwn) {
+  const Step step;
+  const auto paces = step.Paces({step.Read(3, {step.Launches(4.8 * 1.25)}), RankReadings(),
+                                 step.Read(3, {step.Launches(4.8 * 1.75)})});
+  ASSERT_EQ(paces.size(), 2U);
+  EXPECT_NEAR(paces[0].slowdown, 1.25, 1e-9);
+  EXPECT_NEAR(paces[1].slowdown, 1.75, 1e-9);
+  EXPECT_EQ(paces[0].tasks.size(), step.schedule.task_count());
+}
+
+TEST(HostPaceTest, StretchesTakeWhatTheyTookAndOthersTheMean) {
+  const Step step;
+  const auto paces =
+      step.Paces({step.Read(1, {std::nullopt, step.Launches(1.9 * 2), step.Launches(1.5)})});
+  ASSERT_EQ(paces.size(), 1U);
+  const double mean = (1.5 + 1.9 * 2) / 2.9;
+  EXPECT_NEAR(paces[0].slowdown, mean, 1e-9);
+  const auto forward = step.OfForward(paces[0]);
+  EXPECT_NEAR(forward[0], mean, 1e-9);
+  EXPECT_NEAR(forward[1], 2, 1e-9);
+  EXPECT_NEAR(forward[2], 1.5, 1e-9);
+}
+
+// Results of 2026-11-24 tell the first ops only.
+TEST(HostPaceTest, WhatComesBehindTheReadingTakesTheMean) {
+  const Step step;
+  const auto paces = step.Paces({step.Read(1, {step.Launches(1.9 * 3)})});
+  ASSERT_EQ(paces.size(), 1U);
+  for (const double slowdown : paces[0].tasks) {
+    EXPECT_NEAR(slowdown, 3, 1e-9);
+  }
+}
+
+TEST(HostPaceTest, NothingIsKnownWithoutReadings) {
+  const Step step;
+  EXPECT_TRUE(step.Paces({}).empty());
+  EXPECT_TRUE(step.Paces({RankReadings(), step.Read(1, {std::nullopt})}).empty());
+}
+
+}  // namespace
+}  // namespace dcsim
