@@ -102,6 +102,7 @@ void GpuSharing::Start(
   if (task.use == DeviceUse::kCollective) {
     state.phase = Phase::kArriving;
     state.queued = at_once;
+    state.next_in_line = !at_once && collective_ended_ == now;
     state.event = now + (at_once ? options_.queued_gap : GapBefore(now));
     return;
   }
@@ -155,7 +156,20 @@ void GpuSharing::Arrive(std::size_t stream, std::int64_t now) {
     BeginWork(stream, now);
     return;
   }
+  if (ComesBeforeCompute(state)) {
+    Stream& compute = streams_[kCompute];
+    compute.leaves_room = true;
+    compute.displaced_by |= compute.task.fixed_tiles ? 1U << stream : 0;
+  }
   SeekRoom(stream, now);
+}
+
+/// Whether a collective and compute went on at the same time, as a collective of another stream
+/// ended: the communicator let the one start, an event the other, a microsecond or two later.
+bool GpuSharing::ComesBeforeCompute(const Stream& state) const {
+  const Stream& compute = streams_[kCompute];
+  return options_.contention.measured && state.task.use == DeviceUse::kCollective &&
+         state.next_in_line && compute.running && compute.started >= state.started;
 }
 
 /// Streams whose kernels keep multiprocessors from one that starts now, a bit each.
@@ -175,7 +189,7 @@ void GpuSharing::DropDisplacers() {
   Stream& compute = streams_[kCompute];
   for (std::size_t s = 0; s < kStreamCount; ++s) {
     const Stream& side = streams_[s];
-    const bool stays = side.running && (side.started < compute.started || side.after_copy);
+    const bool stays = side.running && (side.started <= compute.started || side.after_copy);
     if (!stays) {
       compute.displaced_by &= ~(1U << s);
     }

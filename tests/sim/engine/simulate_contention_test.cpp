@@ -341,6 +341,32 @@ TEST(SimulateContentionTest, CollectiveTakesThePlaceOfTheOneBefore) {
   EXPECT_EQ(kit.Run(options).at(second), (Interval{50, 353}));
 }
 
+// A reduction waits for its communicator, a product for the gather that has it: both go on at 104,
+// the product alone until the reduction's kernel starts at 108, which it does not keep waiting. At
+// 0.5 it does 15 of its 46 until that ends; with fixed tiles nothing.
+TEST(SimulateContentionTest, TheNextCollectiveOfACommunicatorComesBeforeWhatWaitedForTheLast) {
+  for (const bool fixed_tiles : {false, true}) {
+    StepKit kit;
+    const TaskId gather = kit.Collective(kGather, {100});
+    const TaskId reduction = kit.Collective(kReduce, {30});
+    const TaskId product = kit.Kernel(kCompute, {50}, {gather});
+    kit.SetUse(gather, kCollective);
+    kit.SetUse(reduction, kCollective);
+    kit.SetUse(product, kMatmul);
+    kit.SetRoom(product, 50);
+    if (fixed_tiles) {
+      kit.SetFixedTiles(product);
+    }
+    SimulationOptions options = Contending();
+    options.collective_gap = Duration::FromNs(4);
+    options.start_gap = Duration::FromNs(4);
+    Rate(options, kMatmul, kCollective) = 500;
+    const RunRecord run = kit.Run(options);
+    EXPECT_EQ(run.at(reduction), (Interval{104, 138}));
+    EXPECT_EQ(run.at(product), (Interval{104, fixed_tiles ? 184 : 169}));
+  }
+}
+
 /// What runs on another stream from 0 on, while a product of 100 with fixed tiles comes at 20.
 struct FixedTilesCase {
   const char* name;
