@@ -165,7 +165,7 @@ void GpuSharing::Arrive(std::size_t stream, std::int64_t now) {
 }
 
 /// Whether a collective and compute went on at the same time, as a collective of another stream
-/// ended: the communicator let the one start, an event the other, a microsecond or two later.
+/// ended: the communicator let the one start, an event the other, mostly somewhat later.
 bool GpuSharing::ComesBeforeCompute(const Stream& state) const {
   const Stream& compute = streams_[kCompute];
   return options_.contention.measured && state.task.use == DeviceUse::kCollective &&

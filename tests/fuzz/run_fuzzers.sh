@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Builds the fuzzers (preset fuzz: clang, address and undefined-behaviour sanitizers) and runs each.
+# Builds the fuzzers (preset asan: clang, address and undefined-behaviour sanitizers) and runs each.
 #
 #   run_fuzzers.sh SECONDS [TARGET...]   TARGETs default to all: cluster graph gzip plan profile schedule space
 #
 # Replays the committed corpus first, then mutates it for SECONDS. New inputs go to
-# build/fuzz/corpus/TARGET; an input that crashes, leaks, hangs for 10 s or takes 2 GB is kept as
-# build/fuzz/crash-… and fails the run.
+# build/asan/fuzz/corpus/TARGET; an input that crashes, leaks, hangs for 10 s or takes 2 GB is kept as
+# build/asan/fuzz/crash-… and fails the run.
 set -euo pipefail
 . "$(dirname "$0")/../../tools/setup/common.sh"
 cd "$(root_folder)"
@@ -16,8 +16,8 @@ shift
 targets=("$@")
 [ ${#targets[@]} -gt 0 ] || targets=(cluster graph gzip plan profile schedule space)
 
-cmake --preset fuzz -G Ninja >/dev/null || fail "cmake --preset fuzz failed"
-cmake --build build/fuzz --target fuzzers || fail "the build of preset fuzz failed"
+configure asan
+cmake --build build/asan --target fuzzers || fail "the build of preset asan failed"
 
 # Inputs longer than this find nothing that shorter ones do not, and are slow. The replay is of whole files.
 longest() { case "$1" in graph) echo 2048 ;; cluster | schedule) echo 1024 ;; *) echo 512 ;; esac; }
@@ -28,11 +28,11 @@ show_crash() {
 }
 
 for target in "${targets[@]}"; do
-  corpus="build/fuzz/corpus/$target"
+  corpus="build/asan/fuzz/corpus/$target"
   mkdir -p "$corpus"
-  program="build/fuzz/bin/fuzz-$target"
-  limits=(-rss_limit_mb=2048 -timeout=10 -artifact_prefix="build/fuzz/crash-$target-")
-  log="build/fuzz/$target.log"
+  program="build/asan/bin/fuzz-$target"
+  limits=(-rss_limit_mb=2048 -timeout=10 -artifact_prefix="build/asan/fuzz/crash-$target-")
+  log="build/asan/fuzz/$target.log"
   say "$target: replaying $(find "tests/fuzz/corpus/$target" -type f | wc -l) inputs"
   "$program" "${limits[@]}" -runs=0 "tests/fuzz/corpus/$target" >"$log" 2>&1 ||
     { show_crash "$log"; fail "$target fails on its committed corpus"; }
