@@ -4,23 +4,6 @@
 
 namespace dcsim {
 
-GpuTask GpuTask::Of(const WorkCost& cost, std::size_t stream) {
-  GpuTask task;
-  const bool side = stream != static_cast<std::size_t>(StreamRole::kCompute);
-  task.use = side && cost.use == DeviceUse::kStreaming ? DeviceUse::kSideStreaming : cost.use;
-  task.beside_collective = cost.beside_collective;
-  task.beside_host_copy = cost.beside_host_copy;
-  task.to_host = cost.to_host;
-  task.demand = cost.demand;
-  task.device = cost.device.ns();
-  task.own_shard = cost.own_shard.ns();
-  task.start = cost.start.ns();
-  task.room = cost.room.ns();
-  task.last_wave = cost.last_wave.ns();
-  task.fixed_tiles = cost.fixed_tiles;
-  return task;
-}
-
 namespace {
 
 /// Speed of a kernel whose end is that of thread blocks which wait, per mille.

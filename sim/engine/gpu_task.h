@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "model/cost/work_cost.h"
+
+namespace dcsim {
+
+/// The part of a task's cost that decides how it shares the GPU. Times in ns.
+struct GpuTask {
+  DeviceUse use = DeviceUse::kStreaming;
+  std::int32_t beside_collective = 0;        // of WorkCost
+  std::int32_t beside_host_copy = 0;         // of WorkCost
+  bool to_host = false;                      // of WorkCost
+  std::int32_t demand = Contention::kAlone;  // of WorkCost
+  std::int64_t device = 0;
+  std::int64_t own_shard = 0;  // of WorkCost
+  std::int64_t start = 0;      // of WorkCost
+  std::int64_t room = 0;       // of WorkCost
+  std::int64_t last_wave = 0;  // of WorkCost
+  bool fixed_tiles = false;    // of WorkCost
+
+  /// As a task of the stream.
+  static GpuTask Of(const WorkCost& cost, std::size_t stream);
+};
+
+}  // namespace dcsim
