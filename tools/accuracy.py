@@ -118,8 +118,7 @@ def with_host(pair):
     host; None where that hardly changes the prediction."""
     if abs(longer_with_host(pair)) < TOLD:
         return None
-    predicted = pair["with_host"]["predicted"]
-    return pair["with_host"]["slowdown"], 100 * (predicted["step_time_ns"] / pair["measured"]["step_time_ns"] - 1)
+    return pair["with_host"]["slowdown"], error_of(pair | pair["with_host"], "step_time_ns")
 
 
 def rivals_of(measured):

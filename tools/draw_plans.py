@@ -4,7 +4,7 @@
     tools/draw_plans.py BIN CLUSTER GPUS PLANS SEED WORKLOAD... > configs/suites/NAME.yaml
 
 BIN is the folder of the built programs, CLUSTER a name in configs/clusters. Each WORKLOAD of traces gets PLANS plans.
-A plan that dc-sim refuses, or predicts to stop or to leave less than 8 GB free, is drawn again.
+A plan that dc-sim refuses, or predicts to stop or to leave less than 16 GB free, is drawn again, up to a hundred times.
 """
 import json
 import pathlib
@@ -14,7 +14,8 @@ import sys
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent
 # Bytes that stay free, so that errors of memory stop no run.
-MARGIN = 8_000_000_000
+MARGIN = 16_000_000_000
+TRIES = 100
 
 
 def size(draw, least, most):
@@ -102,7 +103,12 @@ def plan_of(draw):
 
 
 def flow(value):
-    return f"[{', '.join(json.dumps(each) if '*' in each else each for each in value)}]" if isinstance(value, list) else json.dumps(value) if isinstance(value, bool) else str(value)
+    """As YAML writes it in one line."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(flow, value))}]"
+    if isinstance(value, bool) or "*" in str(value):
+        return json.dumps(value)
+    return str(value)
 
 
 def fits(program, cluster, gpus, workload, base, keys):
@@ -115,7 +121,18 @@ def fits(program, cluster, gpus, workload, base, keys):
         print(f"{workload} {base} {settings}: {done.stderr.strip()}", file=sys.stderr)
         return False
     result = json.loads(done.stdout)
-    return result["outcome"] == "completed" and result["peak_reserved_bytes"] <= 140e9 - MARGIN
+    count, unit = result["cluster"]["gpu"]["memory"].split()
+    memory = int(count) * {"B": 1, "MiB": 1 << 20}[unit]
+    return result["outcome"] == "completed" and result["peak_reserved_bytes"] + result["outside_allocator_bytes"] + MARGIN <= memory
+
+
+def draw_one(draw, *case):
+    """The first plan drawn that fits: its file and keys."""
+    for _ in range(TRIES):
+        base, keys = plan_of(draw)
+        if fits(*case, base, keys):
+            return base, keys
+    sys.exit(f"draw_plans.py: none of {TRIES} plans fits {case[-1]}; dc-sim says of each why above")
 
 
 def main():
@@ -128,14 +145,11 @@ def main():
     print(f"# Drawn by tools/draw_plans.py BIN {' '.join(sys.argv[2:])}")
     print(f"format: dc-suite/1\ncluster: ../clusters/{cluster}.yaml\ngpus: {gpus}\nwarmup: 4\nsteps: 10\ncases:")
     for workload in workloads:
-        number = 0
-        while number < int(plans):
-            base, keys = plan_of(draw)
-            if fits(program, cluster, gpus, workload, base, keys):
-                number += 1
-                print(f"  - workload: ../../traces/{workload}\n    plans: [../plans/{base}]\n    name: drawn-{number}\n    set:", flush=True)
-                for key, value in keys.items():
-                    print(f"      {key}: {flow(value)}")
+        for number in range(1, int(plans) + 1):
+            base, keys = draw_one(draw, program, cluster, gpus, workload)
+            print(f"  - workload: ../../traces/{workload}\n    plans: [../plans/{base}]\n    name: drawn-{number}\n    set:", flush=True)
+            for key, value in keys.items():
+                print(f"      {key}: {flow(value)}")
     return 0
 
 

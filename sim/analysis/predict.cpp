@@ -117,13 +117,18 @@ SimulationOptions OptionsFor(const Schedule& schedule, const Cluster& cluster) {
   return OptionsFor(schedule.options(), cluster, schedule.ranks());
 }
 
+SimulationOptions OptionsFor(const Schedule& schedule, const PredictionInputs& inputs) {
+  SimulationOptions options = OptionsFor(schedule, inputs.cluster);
+  options.host_pace = inputs.host_pace;
+  return options;
+}
+
 Prediction Predict(const Schedule& schedule,
                    const Plan& plan,
                    const PredictionInputs& inputs,
                    bool keep_timeline) {
   const auto [costs, clock_mhz] = CostsAtClock(schedule, inputs);
-  SimulationOptions options = OptionsFor(schedule, inputs.cluster);
-  options.host_pace = inputs.host_pace;
+  SimulationOptions options = OptionsFor(schedule, inputs);
   const Bytes most = MostReserved(schedule, costs, options);
   if (most > options.allocator.capacity) {
     options = AtTypicalStep(schedule, costs, options);

@@ -35,6 +35,8 @@ Bytes OutsideAllocator(const ScheduleOptions& options, const Cluster& cluster, i
 /// nothing, or more than kMaxCapacity.
 SimulationOptions OptionsFor(const ScheduleOptions& options, const Cluster& cluster, int ranks);
 SimulationOptions OptionsFor(const Schedule& schedule, const Cluster& cluster);
+/// The same, with the inputs' host.
+SimulationOptions OptionsFor(const Schedule& schedule, const PredictionInputs& inputs);
 
 struct Prediction {
   Result result;

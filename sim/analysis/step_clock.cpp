@@ -24,8 +24,7 @@ ClockedCosts CostsAtClock(const Schedule& schedule, const PredictionInputs& inpu
   // A clock that is 1 % lower makes a step at most 1 % longer, and that a clock 0.5 % higher: every
   // round leaves half of the distance, mostly a fourth.
   constexpr int kRounds = 20;
-  SimulationOptions options = OptionsFor(schedule, inputs.cluster);
-  options.host_pace = inputs.host_pace;
+  const SimulationOptions options = OptionsFor(schedule, inputs);
   double clock = ProfiledClock(inputs.profile, *power);
   std::vector<WorkCost> costs = CostsAt(schedule, inputs, clock);
   const double energy = StepEnergy(schedule, inputs.graph, inputs.profile, inputs.cluster, costs);

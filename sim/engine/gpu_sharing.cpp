@@ -85,7 +85,6 @@ void GpuSharing::Start(
   if (task.use == DeviceUse::kCollective) {
     state.phase = Phase::kArriving;
     state.queued = at_once;
-    state.next_in_line = !at_once && collective_ended_ == now;
     state.event = now + (at_once ? options_.queued_gap : GapBefore(now));
     return;
   }
@@ -152,7 +151,8 @@ void GpuSharing::Arrive(std::size_t stream, std::int64_t now) {
 bool GpuSharing::ComesBeforeCompute(const Stream& state) const {
   const Stream& compute = streams_[kCompute];
   return options_.contention.measured && state.task.use == DeviceUse::kCollective &&
-         state.next_in_line && compute.running && compute.started >= state.started;
+         !state.queued && state.started == collective_ended_ && compute.running &&
+         compute.started >= state.started;
 }
 
 /// Streams whose kernels keep multiprocessors from one that starts now, a bit each.

@@ -82,12 +82,11 @@ class GpuSharing {
   struct Stream {
     bool running = false;
     Phase phase = Phase::kWorking;
-    bool queued = false;        // collective: it starts as the one before it on its stream ends
-    bool next_in_line = false;  // collective: it starts as one of another stream ends
-    bool meets = false;         // collective: it waits for the last rank
-    bool leaves_room = false;   // compute: it started beside a collective
-    bool own_shard = false;     // copies: what peers have is here, the own shard comes
-    bool after_copy = false;    // side streams: it follows a copy by multiprocessors at once
+    bool queued = false;       // collective: it starts as the one before it on its stream ends
+    bool meets = false;        // collective: it waits for the last rank
+    bool leaves_room = false;  // compute: it started beside a collective
+    bool own_shard = false;    // copies: what peers have is here, the own shard comes
+    bool after_copy = false;   // side streams: it follows a copy by multiprocessors at once
     std::uint32_t displaced_by = 0;  // compute, fixed tiles: a bit for each stream whose kernel
                                      // keeps some of its thread blocks waiting
     std::int64_t places_free = 0;    // compute, fixed tiles: its other thread blocks have ended

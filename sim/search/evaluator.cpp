@@ -80,7 +80,7 @@ Score EvaluatePlainly(const SearchProblem& problem, const Candidate& candidate, 
   const Schedule schedule = LowerFor(PlanOf(problem, candidate), inputs);
   const auto costs =
       EstimateWorks(schedule, inputs.graph, inputs.profile, inputs.cluster, inputs.clock_mhz);
-  SimulationOptions options = OptionsFor(schedule, inputs.cluster);
+  SimulationOptions options = OptionsFor(schedule, inputs);
   options.allocator.capacity = kMaxCapacity;
   const Simulation simulation = Simulate(schedule, costs, options, {});
   Score score;

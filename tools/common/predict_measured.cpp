@@ -1,5 +1,6 @@
 #include "tools/common/predict_measured.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "model/base/error.h"
@@ -47,7 +48,10 @@ std::optional<HostPrediction> PredictWithHost(const Result& measured,
                                               const Plan& plan,
                                               const Cluster& cluster,
                                               OpTimes times) {
-  if (!measured.measurement) {
+  const bool read = measured.measurement &&
+                    std::ranges::any_of(measured.measurement->ranks,
+                                        [](const RankReadings& rank) { return rank.host.ops > 0; });
+  if (!read) {
     return std::nullopt;
   }
   const auto profile = FindProfile(workload, cluster.gpu.name, times);

@@ -43,7 +43,7 @@ std::vector<Scored> Shown(const std::vector<Scored>& front) {
 Bytes MostReservedBy(const Plan& plan, const PredictionInputs& inputs) {
   const Schedule schedule = LowerFor(plan, inputs);
   const ClockedCosts clocked = CostsAtClock(schedule, inputs);
-  return MostReserved(schedule, clocked.costs, OptionsFor(schedule, inputs.cluster));
+  return MostReserved(schedule, clocked.costs, OptionsFor(schedule, inputs));
 }
 
 /// Whether a schedule's reserved bytes stay below the limit wherever the driver puts segments; far
