@@ -1,6 +1,7 @@
 #include "exec/measure/host_pace.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace dcsim::exec {
 namespace {
@@ -12,17 +13,6 @@ std::size_t StretchOf(const Schedule& schedule) {
   return static_cast<std::size_t>(std::clamp<std::ptrdiff_t>(ops, 1, kMost));
 }
 
-/// Mean time of a stretch that counts, in ns; none where none does.
-std::optional<double> MeanTime(const std::vector<std::optional<Duration>>& times) {
-  double sum = 0;
-  int count = 0;
-  for (const auto& time : times) {
-    sum += time ? static_cast<double>(time->ns()) : 0;
-    count += time ? 1 : 0;
-  }
-  return count > 0 ? std::optional(sum / count) : std::nullopt;
-}
-
 }  // namespace
 
 HostPace::HostPace(const Schedule& schedule, GpuMarks marks)
@@ -30,28 +20,34 @@ HostPace::HostPace(const Schedule& schedule, GpuMarks marks)
       marks_(std::move(marks)),
       stretch_(StretchOf(schedule)) {}
 
-bool HostPace::Counts(TaskId id) const {
+bool HostPace::Computes(TaskId id) const {
   return schedule_.task(id).kind == TaskKind::kCompute;
+}
+
+void HostPace::BeginStep() {
+  if (!steps_.empty()) {
+    EndStretch();
+  }
+  steps_.push_back({static_cast<std::int64_t>(stretch_), {}, {}, std::nullopt, std::nullopt});
 }
 
 void HostPace::BeforeTask(TaskId id) {
   if (id.index() == 0) {
-    steps_.emplace_back();
-    ops_ = 0;
-    passed_ = {};
+    BeginStep();
   }
-  if (Counts(id)) {
-    started_ = Clock::now();
+  if (Computes(id) && ops_++ == stretch_) {
+    EndStretch();
+    ops_ = 1;
   }
+  started_ = Clock::now();
 }
 
 void HostPace::AfterTask(TaskId id) {
-  if (!Counts(id)) {
-    return;
-  }
-  passed_ += Clock::now() - started_;
-  if (++ops_ == stretch_) {
-    EndStretch();
+  const Clock::duration passed = Clock::now() - started_;
+  if (Computes(id)) {
+    computing_ += passed;
+  } else if (!schedule_.task(id).on_host()) {
+    between_ += passed;
   }
 }
 
@@ -59,26 +55,28 @@ void HostPace::EndStretch() {
   marks_.set();
   const bool near = ended_ < 2 || marks_.passed(ended_ - 2);
   ++ended_;
-  const auto ns = std::chrono::nanoseconds(passed_).count();
-  steps_.back().push_back(near && near_ ? std::optional(Duration::FromNs(ns)) : std::nullopt);
+  const auto time = [counts = near && near_](Clock::duration passed) {
+    const auto ns = std::chrono::nanoseconds(passed).count();
+    return counts ? std::optional(Duration::FromNs(ns)) : std::nullopt;
+  };
+  steps_.back().times.push_back(time(computing_));
+  steps_.back().between.push_back(time(between_));
   near_ = near;
   ops_ = 0;
-  passed_ = {};
+  computing_ = {};
+  between_ = {};
 }
 
-HostReading HostPace::reading(std::size_t steps) const {
-  std::vector<std::pair<double, const Times*>> read;
-  for (const Times& times : steps_) {
-    if (const auto mean = MeanTime(times)) {
-      read.emplace_back(*mean, &times);
+std::vector<HostReading> HostPace::TakeReadings() {
+  if (!steps_.empty()) {
+    EndStretch();
+  }
+  for (HostReading& step : steps_) {
+    if (std::ranges::none_of(step.times, [](const auto& time) { return time.has_value(); })) {
+      step = {};
     }
   }
-  if (read.empty() || 2 * read.size() < steps) {
-    return {};
-  }
-  const auto middle = read.begin() + static_cast<std::ptrdiff_t>((read.size() - 1) / 2);
-  std::ranges::nth_element(read, middle);
-  return {static_cast<std::int64_t>(stretch_), *middle->second, std::nullopt};
+  return std::exchange(steps_, {});
 }
 
 }  // namespace dcsim::exec

@@ -16,11 +16,12 @@ struct GpuMarks {
   std::function<bool(std::size_t n)> passed;  // asked of the last three only
 };
 
-/// Times the host in the ops of steps that run one behind another, by stretches of some ops.
+/// Times the host in steps that run one behind another, by stretches that begin with some ops each
+/// (HostReading).
 ///
 /// A launch waits where the GPU is more than the launch queue behind (docs/costs.md, Host). So a
 /// stretch counts where the GPU was two stretches behind at most, both when the host began it and
-/// when it had issued it.
+/// when it had issued it. Tasks that run on the host, which wait for the GPU, do not count.
 class HostPace : public TaskListener {
  public:
   HostPace(const Schedule& schedule, GpuMarks marks);
@@ -28,15 +29,14 @@ class HostPace : public TaskListener {
   void BeforeTask(TaskId id) override;
   void AfterTask(TaskId id) override;
 
-  /// Of the steps of which a stretch counts the one that took the median time an op; no ops where
-  /// these are less than half of `steps`.
-  HostReading reading(std::size_t steps) const;
+  /// Of all steps so far, the last of which has ended; no ops for one of which no stretch counts.
+  std::vector<HostReading> TakeReadings();
 
  private:
   using Clock = std::chrono::steady_clock;
-  using Times = std::vector<std::optional<Duration>>;  // of the stretches of a step
 
-  bool Counts(TaskId id) const;
+  bool Computes(TaskId id) const;
+  void BeginStep();
   void EndStretch();
 
   const Schedule& schedule_;
@@ -45,9 +45,10 @@ class HostPace : public TaskListener {
   std::size_t ops_ = 0;    // of this stretch so far
   std::size_t ended_ = 0;  // stretches of all steps
   bool near_ = true;       // whether the GPU was when the last stretch ended
-  Clock::duration passed_{};
+  Clock::duration computing_{};
+  Clock::duration between_{};
   Clock::time_point started_;
-  std::vector<Times> steps_;
+  std::vector<HostReading> steps_;
 };
 
 }  // namespace dcsim::exec

@@ -127,9 +127,9 @@ void TimeOnGpu(StepExecutor& executor,
     measurement.sm_clock_mhz = reading->sm_clock_mhz;
     measurement.watts = reading->watts;
   }
-  measurement.host = pace.reading(static_cast<std::size_t>(settings.steps));
+  measurement.hosts = pace.TakeReadings();
   if (cpus_before && cpus_after) {
-    measurement.host.stolen = StolenShare(*cpus_before, *cpus_after);
+    measurement.stolen = StolenShare(*cpus_before, *cpus_after);
   }
   for (std::size_t i = 1; i < ends.size(); ++i) {
     const double ms = static_cast<double>(ends[i - 1].elapsed_time(ends[i]));
@@ -224,6 +224,7 @@ void TraceSteps(StepExecutor& executor,
   }
   measurement.timeline = TimelineOf(steps->back(), schedule, traces.last_start_ns, rank);
   measurement.timeline->host = std::move(host);
+  measurement.timeline_start_ns = traces.last_start_ns;
 }
 
 }  // namespace
@@ -251,61 +252,6 @@ RankMeasurement MeasureSteps(StepExecutor& executor,
   if (settings.trace) {
     settings.report("tracing steps");
     TraceSteps(executor, schedule, settings.warmup_steps + settings.steps, settings, measurement);
-  }
-  return measurement;
-}
-
-std::string PrintRankMeasurement(const RankMeasurement& measurement) {
-  Json json = {{"losses", measurement.losses},
-               {"peak_allocated", measurement.peak_allocated.count()},
-               {"least_peak_allocated", measurement.least_peak_allocated.count()},
-               {"peak_active", measurement.peak_active.count()},
-               {"peak_reserved", measurement.peak_reserved.count()},
-               {"outside_allocator", measurement.outside_allocator.count()},
-               {"allocated_after_step", measurement.allocated_after_step.count()},
-               {"retries", measurement.retries},
-               {"sm_clock_mhz", measurement.sm_clock_mhz},
-               {"watts", measurement.watts},
-               {"compute", measurement.compute.ns()},
-               {"exposed", measurement.exposed_communication.ns()},
-               {"traced_step", measurement.traced_step.ns()},
-               {"host", PrintHostReading(measurement.host)}};
-  json["step_times"] = Json::array();
-  for (const Duration time : measurement.step_times) {
-    json["step_times"].push_back(time.ns());
-  }
-  json["busy"] = Json::array();
-  for (const CollectiveBusy& busy : measurement.busy) {
-    json["busy"].push_back(busy.busy.ns());
-  }
-  return json.dump();
-}
-
-RankMeasurement ParseRankMeasurement(const std::string& text) {
-  const Json json = Json::parse(text);
-  RankMeasurement measurement;
-  measurement.losses = json["losses"].get<std::vector<double>>();
-  measurement.peak_allocated = Bytes(json["peak_allocated"].get<std::int64_t>());
-  measurement.least_peak_allocated = Bytes(json["least_peak_allocated"].get<std::int64_t>());
-  measurement.peak_active = Bytes(json["peak_active"].get<std::int64_t>());
-  measurement.peak_reserved = Bytes(json["peak_reserved"].get<std::int64_t>());
-  measurement.outside_allocator = Bytes(json["outside_allocator"].get<std::int64_t>());
-  measurement.allocated_after_step = Bytes(json["allocated_after_step"].get<std::int64_t>());
-  measurement.retries = json["retries"].get<std::int64_t>();
-  measurement.sm_clock_mhz = json["sm_clock_mhz"].get<double>();
-  measurement.watts = json["watts"].get<double>();
-  measurement.compute = Duration::FromNs(json["compute"].get<std::int64_t>());
-  measurement.exposed_communication = Duration::FromNs(json["exposed"].get<std::int64_t>());
-  measurement.traced_step = Duration::FromNs(json["traced_step"].get<std::int64_t>());
-  Faults faults(PointerLocator("measurement of a rank"));
-  measurement.host = ReadHostReading(json["host"], Path(), faults);
-  faults.ThrowIfAny();
-  for (const Json& time : json["step_times"]) {
-    measurement.step_times.push_back(Duration::FromNs(time.get<std::int64_t>()));
-  }
-  for (std::size_t kind = 0; kind < json["busy"].size(); ++kind) {
-    measurement.busy.push_back({static_cast<CollectiveKind>(kind),
-                                Duration::FromNs(json["busy"][kind].get<std::int64_t>())});
   }
   return measurement;
 }

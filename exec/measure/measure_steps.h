@@ -44,9 +44,11 @@ struct RankMeasurement {
   Duration compute;                // of the traced steps, mean
   Duration exposed_communication;  // the same
   Duration traced_step;            // between ends on the compute stream, mean
-  HostReading host;                // of the measured steps
+  std::vector<HostReading> hosts;  // of the measured steps, in order
+  std::optional<double> stolen;    // HostReading's, over the measured steps
   std::vector<CollectiveBusy> busy;  // mean over the traced steps
   std::optional<Timeline> timeline;  // of the last of them
+  std::uint64_t timeline_start_ns = 0;  // its time 0, on the clock of CUPTI, one a machine
 };
 
 /// Runs warm-up steps, measured steps, and traced ones. On the CPU times are the host's, memory is
@@ -55,9 +57,5 @@ RankMeasurement MeasureSteps(StepExecutor& executor,
                              const Schedule& schedule,
                              c10::Device device,
                              const MeasureSettings& settings);
-
-/// A measurement as text, to be sent to another rank, without its timeline; and back.
-std::string PrintRankMeasurement(const RankMeasurement& measurement);
-RankMeasurement ParseRankMeasurement(const std::string& text);
 
 }  // namespace dcsim::exec

@@ -40,6 +40,14 @@ Json PrintStop(const std::optional<StopReport>& stop) {
   return {{"task", stop->task}, {"requested_bytes", stop->requested.count()}, {"step", stop->step}};
 }
 
+Json PrintTimes(const std::vector<std::optional<Duration>>& times) {
+  Json json = Json::array();
+  for (const auto& time : times) {
+    json.push_back(time ? Json(time->ns()) : Json(nullptr));
+  }
+  return json;
+}
+
 void AddMeasurement(const MeasurementNotes& notes, Json& json) {
   json["step_times_ns"] = Json::array();
   for (const Duration time : notes.step_times) {
@@ -73,9 +81,12 @@ void AddMeasurement(const MeasurementNotes& notes, Json& json) {
 }  // namespace
 
 Json PrintHostReading(const HostReading& reading) {
-  Json json = {{"ops", reading.ops}, {"times_ns", Json::array()}};
-  for (const auto& time : reading.times) {
-    json["times_ns"].push_back(time ? Json(time->ns()) : Json(nullptr));
+  Json json = {{"ops", reading.ops}, {"times_ns", PrintTimes(reading.times)}};
+  if (!reading.between.empty()) {
+    json["between_ns"] = PrintTimes(reading.between);
+  }
+  if (reading.step) {
+    json["step"] = *reading.step;
   }
   if (reading.stolen) {
     json["stolen"] = Rounded(*reading.stolen);

@@ -43,12 +43,15 @@ struct StopReport {
   std::uint32_t step = 0;
 };
 
-/// What the host took for ops of a measured step, a middle one, by stretches: of each `ops`
-/// computing tasks in the schedule's order, as far as `times` goes. A stretch in which the host may
-/// have waited for the GPU has no time. No ops where nothing was read.
+/// What the host took for a measured step, by stretches: each begins with the next `ops` computing
+/// tasks in the schedule's order and ends where the following one begins. A stretch in which the
+/// host may have waited for the GPU has no time. No ops where nothing was read.
 struct HostReading {
   std::int64_t ops = 0;
-  std::vector<std::optional<Duration>> times;
+  std::vector<std::optional<Duration>> times;      // of the stretches' computing tasks
+  std::vector<std::optional<Duration>> between;    // of their other tasks; results before
+                                                   // 2026-11-25 have none
+  std::optional<std::int64_t> step;  // which of the measured ones, from 0; the same
   std::optional<double> stolen;  // share of the CPUs' busy time that other machines took (steal)
 };
 

@@ -70,6 +70,22 @@ void ReadWorkload(ObjectReader& object, Result& result) {
   }
 }
 
+/// Nanoseconds, or nothing where the list says null.
+std::vector<std::optional<Duration>> ReadTimes(ObjectReader& fields, const char* name) {
+  std::vector<std::optional<Duration>> read;
+  const Json* times = fields.RequireArray(name);
+  const Path list = fields.At(name);
+  for (std::size_t i = 0; times != nullptr && i < times->size(); ++i) {
+    auto& time = read.emplace_back();
+    if (!(*times)[i].is_null()) {
+      if (const auto ns = ReadInteger((*times)[i], Path(list, i), fields.faults())) {
+        time = Duration::FromNs(*ns);
+      }
+    }
+  }
+  return read;
+}
+
 /// Of the ranks' readings those of their hosts; results before 2026-11-24 have none.
 std::vector<RankReadings> ReadRanks(ObjectReader& object) {
   std::vector<RankReadings> ranks;
@@ -92,15 +108,13 @@ HostReading ReadHostReading(const Json& value, const Path& path, Faults& faults)
   ObjectReader fields(value, path, faults);
   HostReading reading;
   reading.ops = ReadAmount(fields, "ops");
-  const Json* times = fields.RequireArray("times_ns");
-  const Path list = fields.At("times_ns");
-  for (std::size_t i = 0; times != nullptr && i < times->size(); ++i) {
-    auto& time = reading.times.emplace_back();
-    if (!(*times)[i].is_null()) {
-      if (const auto ns = ReadInteger((*times)[i], Path(list, i), faults)) {
-        time = Duration::FromNs(*ns);
-      }
-    }
+  reading.times = ReadTimes(fields, "times_ns");
+  if (fields.Find("between_ns") != nullptr) {
+    reading.between = ReadTimes(fields, "between_ns");
+  }
+  std::int64_t step = 0;
+  if (fields.Optional("step", ReadInteger, step)) {
+    reading.step = step;
   }
   double stolen = 0;
   if (fields.Optional("stolen", ReadNumber, stolen)) {

@@ -22,17 +22,68 @@ std::vector<std::size_t> StretchesOf(const Schedule& schedule, std::int64_t ops)
   return stretches;
 }
 
-/// What the computing tasks of each of so many stretches are priced at.
-std::vector<Duration> PricesOf(const Schedule& schedule,
-                               std::span<const WorkCost> costs,
-                               std::span<const std::size_t> stretches) {
-  std::vector<Duration> prices(stretches.empty() ? 0 : stretches.back() + 1);
+bool Computes(const Task& task) {
+  return task.kind == TaskKind::kCompute;
+}
+
+/// What the host is priced at for a stretch of tasks.
+struct Stretch {
+  Duration computing;  // its ops
+  Duration between;    // its other tasks
+};
+
+std::vector<Stretch> PriceStretches(const Schedule& schedule,
+                                    std::span<const WorkCost> costs,
+                                    std::span<const std::size_t> stretches) {
+  std::vector<Stretch> priced(stretches.empty() ? 0 : stretches.back() + 1);
   std::size_t at = 0;
   for (const Task& task : schedule.tasks()) {
-    const std::size_t stretch = stretches[at++];
-    prices[stretch] += task.kind == TaskKind::kCompute ? costs[task.work.index()].host : Duration();
+    Stretch& stretch = priced[stretches[at++]];
+    if (Computes(task)) {
+      stretch.computing += costs[task.work.index()].host;
+    } else if (!task.on_host()) {
+      stretch.between += costs[task.work.index()].host;
+    }
   }
-  return prices;
+  return priced;
+}
+
+using Times = std::span<const std::optional<Duration>>;
+
+/// How many times as long as priced those stretches took, from one to before another, that were
+/// read; nothing where none was.
+std::optional<double> Slowdown(std::span<const Stretch> stretches,
+                               Duration Stretch::* price,
+                               Times times,
+                               std::size_t from,
+                               std::size_t to) {
+  Duration read;
+  Duration priced;
+  for (std::size_t i = from; i < std::min(stretches.size(), to); ++i) {
+    if (times[i] && stretches[i].*price > Duration()) {
+      read += *times[i];
+      priced += stretches[i].*price;
+    }
+  }
+  return priced > Duration() ? std::optional(read.seconds() / priced.seconds()) : std::nullopt;
+}
+
+/// The same of each stretch; nothing where none was read. Those that were not read, of which the
+/// host was ahead of the GPU, take what others do; the first tells nothing of others, its calls
+/// touch what the optimizer drove out of the caches. What comes behind the reading takes its mean.
+std::optional<std::vector<double>> Slowdowns(std::span<const Stretch> stretches,
+                                             Duration Stretch::* price,
+                                             Times times) {
+  const auto all = Slowdown(stretches, price, times, 0, times.size());
+  if (!all) {
+    return std::nullopt;
+  }
+  const double ahead = Slowdown(stretches, price, times, 1, times.size()).value_or(1);
+  std::vector<double> slowdowns(stretches.size(), *all);
+  for (std::size_t i = 0; i < std::min(stretches.size(), times.size()); ++i) {
+    slowdowns[i] = Slowdown(stretches, price, times, i, i + 1).value_or(ahead);
+  }
+  return slowdowns;
 }
 
 std::optional<HostPace> PaceOf(const HostReading& host,
@@ -41,26 +92,19 @@ std::optional<HostPace> PaceOf(const HostReading& host,
   if (host.ops <= 0) {
     return std::nullopt;
   }
-  const auto stretches = StretchesOf(schedule, host.ops);
-  const auto prices = PricesOf(schedule, costs, stretches);
-  std::vector<double> slowdowns(prices.size(), 0);
-  Duration read;
-  Duration priced;
-  for (std::size_t i = 0; i < std::min(prices.size(), host.times.size()); ++i) {
-    if (host.times[i] && prices[i] > Duration()) {
-      slowdowns[i] = host.times[i]->seconds() / prices[i].seconds();
-      read += *host.times[i];
-      priced += prices[i];
-    }
-  }
-  if (priced == Duration()) {
+  const auto stretch_of = StretchesOf(schedule, host.ops);
+  const auto stretches = PriceStretches(schedule, costs, stretch_of);
+  const auto ops = Slowdowns(stretches, &Stretch::computing, host.times);
+  if (!ops) {
     return std::nullopt;
   }
+  const auto between = Slowdowns(stretches, &Stretch::between, host.between);
   HostPace pace;
-  pace.slowdown = read.seconds() / priced.seconds();
-  std::ranges::replace(slowdowns, 0, pace.slowdown);
-  for (const std::size_t stretch : stretches) {
-    pace.tasks.push_back(slowdowns[stretch]);
+  pace.slowdown = *Slowdown(stretches, &Stretch::computing, host.times, 0, host.times.size());
+  std::size_t at = 0;
+  for (const Task& task : schedule.tasks()) {
+    const std::size_t stretch = stretch_of[at++];
+    pace.tasks.push_back(Computes(task) || !between ? (*ops)[stretch] : (*between)[stretch]);
   }
   return pace;
 }

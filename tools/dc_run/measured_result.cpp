@@ -67,6 +67,20 @@ std::vector<CollectiveTotals> Collectives(const Schedule& schedule,
   return used;
 }
 
+/// Of the measured steps the one that took the median time; all ranks' hosts are read in it.
+std::size_t MiddleStep(const std::vector<Duration>& times) {
+  return static_cast<std::size_t>(std::ranges::find(times, Median(times)) - times.begin());
+}
+
+HostReading HostOf(const exec::RankMeasurement& rank, std::size_t step) {
+  HostReading host = step < rank.hosts.size() ? rank.hosts[step] : HostReading();
+  if (host.ops > 0) {
+    host.step = static_cast<std::int64_t>(step);
+  }
+  host.stolen = rank.stolen;
+  return host;
+}
+
 std::vector<double> MeanLosses(const std::vector<exec::RankMeasurement>& ranks) {
   std::vector<double> losses = ranks.front().losses;
   for (std::size_t step = 0; step < losses.size(); ++step) {
@@ -89,10 +103,12 @@ Result MeasuredResult(const Graph& graph,
   MeasurementNotes notes;
   notes.step_times = SlowestRank(ranks);
   notes.losses = MeanLosses(ranks);
+  const std::size_t middle = MiddleStep(notes.step_times);
   for (const exec::RankMeasurement& rank : ranks) {
     notes.ranks.push_back({rank.compute, rank.exposed_communication, rank.traced_step,
                            rank.peak_allocated, rank.least_peak_allocated, rank.peak_reserved,
-                           rank.outside_allocator, rank.sm_clock_mhz, rank.watts, rank.host});
+                           rank.outside_allocator, rank.sm_clock_mhz, rank.watts,
+                           HostOf(rank, middle)});
   }
   result.step_time = Median(notes.step_times);
   const exec::RankMeasurement& waited_for = LeastExposed(ranks);

@@ -13,6 +13,7 @@
 #include "exec/launch/gpu_rank.h"
 #include "exec/launch/rank_processes.h"
 #include "exec/measure/measure_rank.h"
+#include "exec/measure/measurement_text.h"
 #include "model/base/error.h"
 #include "model/ir/plan_reader.h"
 #include "tools/dc_run/measured_result.h"
@@ -60,11 +61,28 @@ void AddMachine(const Job& job, MeasurementNotes& notes) {
   }
 }
 
+/// The ranks' timelines, their spans counted from the start of rank 0's.
+std::vector<Timeline> JoinTimelines(std::vector<RankMeasurement>& ranks) {
+  std::vector<Timeline> timelines;
+  for (RankMeasurement& rank : ranks) {
+    if (!rank.timeline) {
+      continue;
+    }
+    const auto late = Duration::FromNs(
+        static_cast<std::int64_t>(rank.timeline_start_ns - ranks.front().timeline_start_ns));
+    Timeline& timeline = timelines.emplace_back(*std::move(rank.timeline));
+    for (Span& span : timeline.spans) {
+      span.start = span.start + late;
+      span.end = span.end + late;
+    }
+  }
+  return timelines;
+}
+
 ExecutionResult Merge(const Job& job,
                       std::size_t index,
-                      std::vector<RankMeasurement> ranks,
-                      std::optional<Timeline> timeline) {
-  ExecutionResult merged{MeasuredResult(job.graph, job.cases[index], ranks), std::move(timeline)};
+                      std::vector<RankMeasurement> ranks) {
+  ExecutionResult merged{MeasuredResult(job.graph, job.cases[index], ranks), JoinTimelines(ranks)};
   AddOrigin(job, *merged.result.measurement);
   AddMachine(job, *merged.result.measurement);
   return merged;
@@ -114,7 +132,7 @@ int RunGpuRank(const Job& job,
       for (const std::string& text : texts) {
         ranks.push_back(exec::ParseRankMeasurement(text));
       }
-      job.done(i, Merge(job, i, std::move(ranks), own.timeline));
+      job.done(i, Merge(job, i, std::move(ranks)));
     }
   }
   rendezvous.Finish();
@@ -154,7 +172,7 @@ void ExecuteOnThreads(const Job& job, std::size_t index) {
       throw SystemError(failure);
     }
   }
-  job.done(index, Merge(job, index, std::move(ranks), std::nullopt));
+  job.done(index, Merge(job, index, std::move(ranks)));
 }
 
 /// A case that did not complete, and why.

@@ -30,10 +30,11 @@ struct ExecutionSettings {
   int limit = 0;        // seconds that one case on GPUs may take; 0: any
 };
 
-/// What executing one case gave; the timeline is rank 0's.
+/// What executing one case gave, and the timelines of all ranks or none, in their order. Time 0 is
+/// that of rank 0's.
 struct ExecutionResult {
   Result result;
-  std::optional<Timeline> timeline;
+  std::vector<Timeline> timelines;
 };
 
 /// Executes cases one after the other and hands each result, as soon as it is there, to `done` (on

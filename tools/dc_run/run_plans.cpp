@@ -67,9 +67,9 @@ void WriteFiles(const std::string& out,
   const std::string base = out + "/" + graph.name + "-" + PlanName(execution.plan_file) + "-" +
                            std::to_string(execution.plan.ranks);
   WriteFile(base + ".json", PrintJson(PrintResult(executed.result)));
-  if (executed.timeline) {
+  if (!executed.timelines.empty()) {
     WriteFile(base + "-timeline.json.gz",
-              PrintTimelineTrace(*executed.timeline, execution.schedule, graph));
+              PrintTimelineTrace(executed.timelines, execution.schedule, graph));
   }
 }
 

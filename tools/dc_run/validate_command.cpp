@@ -34,9 +34,9 @@ void ShowCase(const Workload& workload,
   std::string text =
       PrintComparison({name, executed.result, std::move(prediction.result),
                        PredictWithHost(executed.result, workload, execution.plan, cluster)});
-  if (executed.timeline && prediction.timeline) {
+  if (!executed.timelines.empty() && prediction.timeline) {
     // A schedule with a profile's footprints has the same tasks and works as one without.
-    text += PrintDifferences(*prediction.timeline, *executed.timeline, execution.schedule,
+    text += PrintDifferences(*prediction.timeline, executed.timelines.front(), execution.schedule,
                              workload.graph);
   }
   WriteFile("-", text + "\n");
@@ -101,9 +101,9 @@ bool RunCase(const ValidateOptions& options,
   const auto keep = [&](const ExecutionCase& execution, const ExecutionResult& executed) {
     const std::string base = folder + "/" + ResultName(execution.plan_file, each);
     WriteFile(base + ".json.gz", PrintJson(PrintResult(executed.result)));
-    if (each.timelines && executed.timeline) {
+    if (each.timelines && !executed.timelines.empty()) {
       WriteFile(base + ".timeline.json.gz",
-                PrintTimelineTrace(*executed.timeline, execution.schedule, workload.graph));
+                PrintTimelineTrace(executed.timelines, execution.schedule, workload.graph));
     }
     if (executed.result.outcome == "completed") {
       ShowCase(workload, cluster, base + ".json.gz", execution, executed);

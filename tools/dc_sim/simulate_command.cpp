@@ -29,7 +29,7 @@ struct SimulateOptions {
 void WriteViews(const SimulateOptions& options, const LoadedStep& step, const Timeline& timeline) {
   const Graph& graph = step.workload.graph;
   if (!options.timeline.empty()) {
-    WriteFile(options.timeline, PrintTimelineTrace(timeline, step.schedule, graph));
+    WriteFile(options.timeline, PrintTimelineTrace({&timeline, 1}, step.schedule, graph));
   }
   if (!options.memory.empty()) {
     WriteFile(options.memory, PrintMemoryCsv(timeline, step.schedule, graph));

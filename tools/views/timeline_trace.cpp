@@ -25,17 +25,20 @@ double Us(SimTime time) {
   return static_cast<double>(time.ns()) / 1000;
 }
 
-void AddNames(TraceWriter& writer) {
-  writer.Add({{"ph", "M"}, {"name", "process_name"}, {"pid", 0}, {"args", {{"name", "rank 0"}}}});
-  const auto thread = [&writer](int id, std::string_view name) {
+void AddNames(TraceWriter& writer, std::size_t rank) {
+  writer.Add({{"ph", "M"},
+              {"name", "process_name"},
+              {"pid", rank},
+              {"args", {{"name", "rank " + std::to_string(rank)}}}});
+  const auto thread = [&writer, rank](int id, std::string_view name) {
     writer.Add({{"ph", "M"},
                 {"name", "thread_name"},
-                {"pid", 0},
+                {"pid", rank},
                 {"tid", id},
                 {"args", {{"name", name}}}});
     writer.Add({{"ph", "M"},
                 {"name", "thread_sort_index"},
-                {"pid", 0},
+                {"pid", rank},
                 {"tid", id},
                 {"args", {{"sort_index", (id + 1) % (kHostThread + 1)}}}});
   };
@@ -110,10 +113,14 @@ void AddArrow(TraceWriter& writer, const Span& from, const Span& to, std::size_t
 }
 
 /// One arrow for each wait of a stream for a collective, to the stream's next task with a length.
-void AddArrows(TraceWriter& writer, const Timeline& timeline, const Schedule& schedule) {
+///
+///   id   of the next arrow
+void AddArrows(TraceWriter& writer,
+               const Timeline& timeline,
+               const Schedule& schedule,
+               std::size_t& id) {
   const auto of_task = VisibleSpans(timeline, schedule);
   std::vector<std::vector<const Span*>> waiting(kStreamCount);  // by stream: where arrows start
-  std::size_t id = 0;
   for (std::size_t i = 0; i < schedule.task_count(); ++i) {
     const Task& task = schedule.task(TaskId(i));
     if (task.on_host()) {
@@ -151,18 +158,21 @@ void AddCounters(TraceWriter& writer, const Timeline& timeline) {
 
 }  // namespace
 
-std::string PrintTimelineTrace(const Timeline& timeline,
+std::string PrintTimelineTrace(std::span<const Timeline> ranks,
                                const Schedule& schedule,
                                const Graph& graph) {
   TraceWriter writer;
-  AddNames(writer);
-  AddSpans(writer, timeline, schedule, graph);
-  AddArrows(writer, timeline, schedule);
-  AddCounters(writer, timeline);
+  std::size_t arrows = 0;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    AddNames(writer, rank);
+    AddSpans(writer, ranks[rank], schedule, graph);
+    AddArrows(writer, ranks[rank], schedule, arrows);
+    AddCounters(writer, ranks[rank]);
+  }
   const Json header = {{"format", "dc-timeline/1"},
-                       {"origin", OriginName(timeline.origin)},
+                       {"origin", OriginName(ranks.front().origin)},
                        {"workload", graph.name},
-                       {"step_time_ns", timeline.step_time.ns()},
+                       {"step_time_ns", ranks.front().step_time.ns()},
                        {"displayTimeUnit", "ms"}};
   std::string text = header.dump();
   text.pop_back();

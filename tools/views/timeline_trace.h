@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "model/ir/graph.h"
@@ -8,11 +9,11 @@
 
 namespace dcsim {
 
-/// A timeline as Chrome trace JSON, which Perfetto opens as it is: a process a rank, the host and
-/// each stream as threads, arrows from each gather to its first use and from each gradient copy to
+/// Timelines of one step, one a rank, as Chrome trace JSON, which Perfetto opens as it is: a process
+/// a rank, the host and each stream as threads, arrows from each gather to its first use and from each gradient copy to
 /// its reduction, counters of live, allocated, active and reserved bytes. Times in us with three
 /// decimals (docs/formats.md, dc-timeline/1).
-std::string PrintTimelineTrace(const Timeline& timeline,
+std::string PrintTimelineTrace(std::span<const Timeline> ranks,
                                const Schedule& schedule,
                                const Graph& graph);
 

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "exec/measure/measurement_text.h"
 #include "model/passes/lower.h"
 #include "model/passes/resolve.h"
 #include "tests/support/tiny_graphs.h"
@@ -28,6 +29,20 @@ exec::RankMeasurement Rank(const std::vector<std::int64_t>& step_times_ns,
   return rank;
 }
 
+Timeline OneSpan() {
+  Timeline timeline;
+  timeline.origin = Origin::kMeasured;
+  timeline.step_time = Ns(260);
+  Span span;
+  span.task = TaskId(2);
+  span.rank = 1;
+  span.start = SimTime::FromNs(20);
+  span.end = SimTime::FromNs(30);
+  timeline.spans.push_back(span);
+  timeline.host.push_back({TaskId(3), 1, true, SimTime::FromNs(1), SimTime::FromNs(4)});
+  return timeline;
+}
+
 class MeasuredResultTest : public testing::Test {
  protected:
   MeasuredResultTest() {
@@ -35,7 +50,12 @@ class MeasuredResultTest : public testing::Test {
     ranks_[1].compute = Ns(70);
     ranks_[0].exposed_communication = Ns(10);
     ranks_[1].traced_step = Ns(260);
-    ranks_[1].host = {8, {std::nullopt, Ns(90)}, 0.25};
+    for (const std::int64_t ns : {80, 85, 90}) {
+      ranks_[1].hosts.push_back({8, {std::nullopt, Ns(ns)}, {Ns(5), std::nullopt}, {}, {}});
+    }
+    ranks_[1].stolen = 0.25;
+    ranks_[1].timeline = OneSpan();
+    ranks_[1].timeline_start_ns = 1'700'000'000'000'000'000;
     ranks_[0].peak_allocated = Bytes(1000);
     ranks_[1].peak_allocated = Bytes(900);
     ranks_[1].peak_reserved = Bytes(4096);
@@ -77,7 +97,17 @@ TEST_F(MeasuredResultTest, TimesAreThoseOfTheRankThatWaitsLeast) {
   EXPECT_EQ(result.measurement->ranks[0].compute, Ns(50));
   EXPECT_EQ(result.measurement->ranks[0].exposed_communication, Ns(10));
   EXPECT_EQ(result.measurement->ranks[1].traced_step, Ns(260));
-  EXPECT_EQ(result.measurement->ranks[1].host.ops, 8);
+}
+
+// The third step, of 250 ns, is the middle one.
+TEST_F(MeasuredResultTest, HostsAreReadInTheMiddleStep) {
+  const Result result = Merged();
+  EXPECT_EQ(result.measurement->ranks[0].host.ops, 0);
+  const HostReading& host = result.measurement->ranks[1].host;
+  EXPECT_EQ(host.ops, 8);
+  EXPECT_THAT(host.times, ElementsAre(std::nullopt, Ns(90)));
+  EXPECT_EQ(host.step, 2);
+  EXPECT_EQ(host.stolen, 0.25);
 }
 
 TEST_F(MeasuredResultTest, LossesAreMeansOverRanks) {
@@ -111,9 +141,19 @@ TEST_F(MeasuredResultTest, RanksSendWhatTheyMeasured) {
   EXPECT_EQ(sent.losses, ranks_[1].losses);
   EXPECT_EQ(sent.compute, Ns(70));
   EXPECT_EQ(sent.traced_step, Ns(260));
-  EXPECT_EQ(sent.host.ops, 8);
-  EXPECT_EQ(sent.host.times, ranks_[1].host.times);
-  EXPECT_EQ(sent.host.stolen, 0.25);
+  ASSERT_EQ(sent.hosts.size(), 3U);
+  EXPECT_EQ(sent.hosts[1].ops, 8);
+  EXPECT_EQ(sent.hosts[1].times, ranks_[1].hosts[1].times);
+  EXPECT_EQ(sent.hosts[1].between, ranks_[1].hosts[1].between);
+  EXPECT_EQ(sent.stolen, 0.25);
+  EXPECT_EQ(sent.timeline_start_ns, ranks_[1].timeline_start_ns);
+  ASSERT_TRUE(sent.timeline.has_value());
+  EXPECT_EQ(sent.timeline->step_time, Ns(260));
+  ASSERT_EQ(sent.timeline->spans.size(), 1U);
+  EXPECT_EQ(sent.timeline->spans[0].rank, 1);
+  EXPECT_EQ(sent.timeline->spans[0].end.ns(), 30);
+  ASSERT_EQ(sent.timeline->host.size(), 1U);
+  EXPECT_TRUE(sent.timeline->host[0].waited);
   EXPECT_EQ(sent.peak_reserved, Bytes(4096));
   EXPECT_EQ(sent.retries, 2);
   ASSERT_EQ(sent.busy.size(), 1U);

@@ -1,5 +1,8 @@
 #include "exec/measure/host_pace.h"
 
+#include <chrono>
+#include <thread>
+
 #include <gtest/gtest.h>
 
 #include "tests/support/tiny_graphs.h"
@@ -39,47 +42,71 @@ std::vector<bool> Read(const HostReading& reading) {
   return read;
 }
 
+std::vector<HostReading> ReadingsOf(const Schedule& schedule, int steps, const GpuMarks& marks) {
+  HostPace pace(schedule, marks);
+  for (int step = 0; step < steps; ++step) {
+    RunStep(schedule, pace);
+  }
+  return pace.TakeReadings();
+}
+
 TEST(HostPaceTest, AStretchIsAHundredOpsOrTheStep) {
   LaggingGpu gpu;
-  const Schedule short_step = StepsOf(1);
-  HostPace one(short_step, gpu.marks());
-  RunStep(short_step, one);
-  EXPECT_EQ(one.reading(1).ops, 7);
-  EXPECT_EQ(Read(one.reading(1)), (std::vector<bool>{true}));
-  EXPECT_GT(*one.reading(1).times[0], Duration());
+  const auto one = ReadingsOf(StepsOf(1), 1, gpu.marks());
+  ASSERT_EQ(one.size(), 1U);
+  EXPECT_EQ(one[0].ops, 7);
+  EXPECT_EQ(Read(one[0]), (std::vector<bool>{true}));
+  EXPECT_GT(*one[0].times[0], Duration());
 
-  const Schedule long_step = StepsOf(43);  // 301 ops
-  HostPace three(long_step, gpu.marks());
-  RunStep(long_step, three);
-  EXPECT_EQ(three.reading(1).ops, 100);
-  EXPECT_EQ(Read(three.reading(1)), (std::vector<bool>{true, true, true}));
+  const auto four = ReadingsOf(StepsOf(43), 1, gpu.marks());  // 301 ops
+  ASSERT_EQ(four.size(), 1U);
+  EXPECT_EQ(four[0].ops, 100);
+  EXPECT_EQ(Read(four[0]), (std::vector<bool>{true, true, true, true}));
+}
+
+// A stretch lasts until the next begins, or the step ends: with it tasks behind the last op.
+TEST(HostPaceTest, OpsAndTasksBetweenThemCountApart) {
+  const Schedule schedule = StepsOf(1);
+  LaggingGpu gpu;
+  HostPace pace(schedule, gpu.marks());
+  for (std::size_t i = 0; i < schedule.task_count(); ++i) {
+    pace.BeforeTask(TaskId(i));
+    if (schedule.task(TaskId(i)).kind == TaskKind::kOptimizerStep) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    pace.AfterTask(TaskId(i));
+  }
+  const auto readings = pace.TakeReadings();
+  ASSERT_EQ(readings.size(), 1U);
+  ASSERT_EQ(readings[0].between.size(), 1U);
+  EXPECT_GE(*readings[0].between[0], Duration::FromNs(20'000'000));
+  EXPECT_LT(*readings[0].times[0], Duration::FromNs(20'000'000));
 }
 
 TEST(HostPaceTest, AStretchCountsWhereTheGpuIsNearAtBothOfItsEnds) {
   LaggingGpu gpu;
-  const Schedule schedule = StepsOf(86);  // six stretches
-  HostPace pace(schedule, {[&] {
-                             ++gpu.set;
-                             gpu.behind = gpu.set == 3 ? 3 : 2;  // far behind when the third ends
-                           },
-                           gpu.marks().passed});
-  RunStep(schedule, pace);
-  EXPECT_EQ(Read(pace.reading(1)), (std::vector<bool>{true, true, false, false, true, true}));
+  const Schedule schedule = StepsOf(86);  // 602 ops, seven stretches
+  const auto readings = ReadingsOf(schedule, 1,
+                                   {[&] {
+                                      ++gpu.set;
+                                      // far behind when the third ends
+                                      gpu.behind = gpu.set == 3 ? 3 : 2;
+                                    },
+                                    gpu.marks().passed});
+  ASSERT_EQ(readings.size(), 1U);
+  EXPECT_EQ(Read(readings[0]), (std::vector<bool>{true, true, false, false, true, true, true}));
+  EXPECT_FALSE(readings[0].between[2].has_value());
 }
 
-TEST(HostPaceTest, HalfOfTheStepsMustCount) {
+TEST(HostPaceTest, StepsOfWhichNothingCountsAreNotRead) {
   LaggingGpu gpu;
   gpu.behind = 10;
-  const Schedule schedule = StepsOf(1);
-  HostPace pace(schedule, gpu.marks());
-  RunStep(schedule, pace);  // counts: nothing was launched before
-  RunStep(schedule, pace);  // counts: less than two stretches were
-  RunStep(schedule, pace);
-  EXPECT_EQ(pace.reading(3).ops, 7);
-  RunStep(schedule, pace);
-  RunStep(schedule, pace);
-  EXPECT_EQ(pace.reading(5).ops, 0);
-  EXPECT_TRUE(pace.reading(5).times.empty());
+  const auto readings = ReadingsOf(StepsOf(1), 3, gpu.marks());
+  ASSERT_EQ(readings.size(), 3U);
+  EXPECT_EQ(readings[0].ops, 7);  // nothing was launched before
+  EXPECT_EQ(readings[1].ops, 7);  // less than two stretches were
+  EXPECT_EQ(readings[2].ops, 0);
+  EXPECT_TRUE(readings[2].times.empty());
 }
 
 }  // namespace

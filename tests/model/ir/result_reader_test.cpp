@@ -39,23 +39,34 @@ TEST(ResultReaderTest, ReadsWhatWasPrinted) {
 TEST(ResultReaderTest, HostsOfRanksAreRead) {
   Json document = PrintResult(Sample());
   document["ranks"] = {{{"compute_ns", 7}},
-                       {{"host", {{"ops", 12}, {"times_ns", {80, nullptr}}, {"stolen", 0.25}}}}};
+                       {{"host", {{"ops", 12}, {"times_ns", {80, nullptr}}, {"stolen", 0.25}}}},
+                       {{"host",
+                         {{"ops", 3},
+                          {"times_ns", {80, 90}},
+                          {"between_ns", {nullptr, 7}},
+                          {"step", 4}}}}};
   const auto ranks = Read(document).measurement->ranks;
-  ASSERT_EQ(ranks.size(), 2U);
+  ASSERT_EQ(ranks.size(), 3U);
   EXPECT_EQ(ranks[0].host.ops, 0);
   EXPECT_FALSE(ranks[0].host.stolen);
   EXPECT_EQ(ranks[1].host.ops, 12);
   EXPECT_EQ(ranks[1].host.times,
             (std::vector<std::optional<Duration>>{Duration::FromNs(80), std::nullopt}));
   EXPECT_EQ(ranks[1].host.stolen, 0.25);
+  EXPECT_TRUE(ranks[1].host.between.empty());
+  EXPECT_FALSE(ranks[1].host.step);
+  EXPECT_EQ(ranks[2].host.between,
+            (std::vector<std::optional<Duration>>{std::nullopt, Duration::FromNs(7)}));
+  EXPECT_EQ(ranks[2].host.step, 4);
 }
 
 TEST(ResultReaderTest, FaultsOfAHostAreReported) {
   Json document = PrintResult(Sample());
-  document["ranks"] = {{{"host", {{"ops", -1}, {"times_ns", {"80"}}}}}};
+  document["ranks"] = {{{"host", {{"ops", -1}, {"times_ns", {"80"}}, {"between_ns", {1.5}}}}}};
   EXPECT_EQ(ErrorText([&] { Read(document); }),
             "r: /ranks/0/host/ops: expected 0 or more\n"
-            "r: /ranks/0/host/times_ns/0: expected a whole number, found \"80\"");
+            "r: /ranks/0/host/times_ns/0: expected a whole number, found \"80\"\n"
+            "r: /ranks/0/host/between_ns/0: expected a whole number, found 1.5");
 }
 
 TEST(ResultReaderTest, EveryFaultIsReported) {

@@ -69,13 +69,20 @@ TEST(ResultTest, ClockAndPowerOfARankArePrintedWhereTheyWereRead) {
 TEST(ResultTest, TheHostOfARankIsPrintedWhereItWasRead) {
   Result result = Completed();
   result.measurement.emplace();
-  result.measurement->ranks.resize(3);
-  result.measurement->ranks[1].host = {12, {Duration::FromUs(80), std::nullopt}, 0.25};
+  result.measurement->ranks.resize(4);
+  result.measurement->ranks[1].host = {12, {Duration::FromUs(80), std::nullopt}, {}, {}, 0.25};
   result.measurement->ranks[2].host.stolen = 0.125;
+  result.measurement->ranks[3].host = {3,
+                                       {Duration::FromUs(7), Duration::FromUs(8)},
+                                       {std::nullopt, Duration::FromUs(9)},
+                                       4,
+                                       std::nullopt};
   const Json ranks = PrintResult(result)["ranks"];
   EXPECT_FALSE(ranks[0].contains("host"));
   EXPECT_EQ(ranks[1]["host"].dump(), R"({"ops":12,"times_ns":[80000,null],"stolen":0.25})");
   EXPECT_EQ(ranks[2]["host"].dump(), R"({"ops":0,"times_ns":[],"stolen":0.125})");
+  EXPECT_EQ(ranks[3]["host"].dump(),
+            R"({"ops":3,"times_ns":[7000,8000],"between_ns":[null,9000],"step":4})");
 }
 
 // A measured step has no gaps in its compute: kernels count, not ops.

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "model/cost/work_cost.h"
 #include "model/passes/resolve.h"
 #include "tests/sim/test_cluster.h"
 #include "tests/support/tiny_graphs.h"
@@ -22,7 +23,8 @@ struct Step {
   }
   RankReadings Read(std::int64_t ops, std::vector<std::optional<Duration>> times) const {
     RankReadings rank;
-    rank.host = {ops, std::move(times), std::nullopt};
+    rank.host.ops = ops;
+    rank.host.times = std::move(times);
     return rank;
   }
   /// Of the tasks that compute forward ops, which come first.
@@ -66,6 +68,49 @@ TEST(HostPaceTest, StretchesTakeWhatTheyTookAndOthersTheMean) {
   EXPECT_NEAR(forward[0], mean, 1e-9);
   EXPECT_NEAR(forward[1], 2, 1e-9);
   EXPECT_NEAR(forward[2], 1.5, 1e-9);
+}
+
+// The first stretch is slower than those behind it on any host.
+TEST(HostPaceTest, TheFirstStretchSaysNothingOfThoseThatWereNotRead) {
+  const Step step;
+  const auto both =
+      step.Paces({step.Read(1, {step.Launches(1.9 * 3), step.Launches(1.9 * 2), std::nullopt})});
+  ASSERT_EQ(both.size(), 1U);
+  EXPECT_NEAR(both[0].slowdown, 2.5, 1e-9);
+  const auto forward = step.OfForward(both[0]);
+  EXPECT_NEAR(forward[0], 3, 1e-9);
+  EXPECT_NEAR(forward[1], 2, 1e-9);
+  EXPECT_NEAR(forward[2], 2, 1e-9);
+
+  const auto first = step.Paces({step.Read(1, {step.Launches(1.9 * 3), std::nullopt})});
+  ASSERT_EQ(first.size(), 1U);
+  EXPECT_NEAR(step.OfForward(first[0])[0], 3, 1e-9);
+  EXPECT_NEAR(step.OfForward(first[0])[1], 1, 1e-9);
+}
+
+// The forward's gather and what else is not an op took half of what they are priced at.
+TEST(HostPaceTest, TasksBetweenOpsHaveTheirOwn) {
+  const Step step;
+  RankReadings rank = step.Read(3, {step.Launches(4.8 * 2)});
+  const auto costs = EstimateWorks(step.schedule, step.graph, nullptr, step.cluster);
+  Duration between;
+  std::size_t ops = 0;
+  for (const Task& task : step.schedule.tasks()) {
+    ops += task.kind == TaskKind::kCompute ? 1 : 0;
+    if (ops <= 3 && task.kind != TaskKind::kCompute && !task.on_host()) {
+      between += costs[task.work.index()].host;
+    }
+  }
+  ASSERT_GT(between, Duration());
+  rank.host.between = {Duration::FromNs(between.ns() / 2)};
+  const auto paces = step.Paces({rank});
+  ASSERT_EQ(paces.size(), 1U);
+  EXPECT_NEAR(paces[0].slowdown, 2, 1e-9);
+  std::size_t at = 0;
+  for (const Task& task : step.schedule.tasks()) {
+    const double expected = task.kind == TaskKind::kCompute ? 2 : 0.5;
+    EXPECT_NEAR(paces[0].tasks[at++], expected, 1e-3);
+  }
 }
 
 // Results of 2026-11-24 tell the first ops only.

@@ -15,7 +15,7 @@ namespace dcsim {
 namespace {
 
 std::string TraceText(const PredictedStep& step) {
-  return PrintTimelineTrace(step.timeline, step.schedule, step.graph);
+  return PrintTimelineTrace({&step.timeline, 1}, step.schedule, step.graph);
 }
 
 Json Trace(const PredictedStep& step) {
@@ -48,6 +48,35 @@ TEST(TimelineTraceTest, HeaderSaysWhatItIs) {
   EXPECT_EQ(trace["origin"], "predicted");
   EXPECT_EQ(trace["workload"], "stack");
   EXPECT_EQ(trace["step_time_ns"], step.timeline.step_time.ns());
+}
+
+// The same step twice: each rank is a process with its own spans, arrows and memory.
+TEST(TimelineTraceTest, ProcessesAreRanks) {
+  const PredictedStep step = PredictStack(1);
+  std::vector<Timeline> ranks(2, step.timeline);
+  for (Span& span : ranks[1].spans) {
+    span.rank = 1;
+  }
+  for (HostWork& work : ranks[1].host) {
+    work.rank = 1;
+  }
+  for (MemorySample& sample : ranks[1].memory) {
+    sample.rank = 1;
+  }
+  const Json one = Trace(step);
+  const Json both = Json::parse(PrintTimelineTrace(ranks, step.schedule, step.graph));
+  for (const char* phase : {"X", "C", "s", "f", "M"}) {
+    std::map<int, std::size_t> events;
+    for (const Json& event : Events(both, phase)) {
+      ++events[event["pid"].get<int>()];
+    }
+    const std::size_t expected = Events(one, phase).size();
+    EXPECT_EQ(events, (std::map<int, std::size_t>{{0, expected}, {1, expected}})) << phase;
+  }
+  std::set<int> arrows;
+  for (const Json& event : Events(both, "s")) {
+    EXPECT_TRUE(arrows.insert(event["id"].get<int>()).second);
+  }
 }
 
 TEST(TimelineTraceTest, ThreadsAreStreamsAndHost) {
