@@ -46,8 +46,8 @@ struct RankMeasurement {
   Duration traced_step;            // between ends on the compute stream, mean
   std::vector<HostReading> hosts;  // of the measured steps, in order
   std::optional<double> stolen;    // HostReading's, over the measured steps
-  std::vector<CollectiveBusy> busy;  // mean over the traced steps
-  std::optional<Timeline> timeline;  // of the last of them
+  std::vector<CollectiveBusy> busy;     // mean over the traced steps
+  std::optional<Timeline> timeline;     // of the last of them
   std::uint64_t timeline_start_ns = 0;  // its time 0, on the clock of CUPTI, one a machine
 };
 

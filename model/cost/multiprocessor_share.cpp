@@ -60,6 +60,32 @@ std::int32_t ProductBesideCollective(std::int64_t tiles, const GpuSpec& gpu) {
   return static_cast<std::int32_t>(Contention::kAlone * alone / beside);
 }
 
+/// Tiles of the thread blocks that find no multiprocessor beside a collective, and behind how many
+/// of their own others end whose places they take.
+struct OwnTiles {
+  std::int64_t count = 0;
+  std::int64_t latest = 0;
+};
+
+/// A persistent kernel of S thread blocks: block i is given tiles i and i + S, each further one to
+/// whoever is free. The last ones wait, as many as the collective takes multiprocessors.
+OwnTiles OwnTilesOf(std::int64_t tiles, const GpuSpec& gpu) {
+  const std::int64_t blocks = gpu.multiprocessors;
+  const std::int64_t waiting = gpu.contention.collective_multiprocessors;
+  const std::int64_t launched = blocks - waiting;
+  if (waiting == 0 || launched <= 0 || tiles <= launched) {
+    return {};
+  }
+  if (tiles <= blocks) {
+    return {1, 1};
+  }
+  if (tiles < 2 * blocks) {
+    const std::int64_t with_two = tiles - blocks;
+    return {launched < with_two ? 2 : 1, launched - with_two >= waiting ? 1 : 2};
+  }
+  return {2, (tiles - 2 * waiting) / launched};
+}
+
 std::int32_t StreamingBesideCollective(Duration device, std::int64_t kernels, const GpuSpec& gpu) {
   const Contention& contention = gpu.contention;
   if (contention.streaming_kernel == Duration() || device == Duration()) {
@@ -113,18 +139,25 @@ MultiprocessorShare ShareOf(const Graph& graph,
   if (kernel != nullptr && kernel->ctas > gpu.multiprocessors) {
     share.room = Duration::FromNs(device.ns() * gpu.multiprocessors / kernel->ctas);
   }
-  share.fixed_tiles = graph.target(id) == "aten::_grouped_mm" &&
-                      (kernel == nullptr || kernel->ctas == gpu.multiprocessors);
-  if (share.fixed_tiles) {
+  if (graph.target(id) == "aten::_grouped_mm" &&
+      (kernel == nullptr || kernel->ctas == gpu.multiprocessors)) {
+    share.own_tiles = device;
+    share.own_latest = device;
     share.beside_collective = Contention::kAlone;
     return share;
   }
   if (use == DeviceUse::kMatmul && kernel != nullptr) {
     const std::int64_t tiles = TilesOf(graph, id, *kernel, gpu);
     share.beside_collective = ProductBesideCollective(tiles, gpu);
+    const std::int64_t waves = CeilDiv(tiles, gpu.multiprocessors);
     if (tiles % gpu.multiprocessors != 0) {
-      const std::int64_t waves = CeilDiv(tiles, gpu.multiprocessors);
       share.last_wave = Duration::FromNs(device.ns() / waves);
+    }
+    if (kernel->ctas <= gpu.multiprocessors) {
+      const OwnTiles own = OwnTilesOf(tiles, gpu);
+      const std::int64_t one = tiles == 0 ? 0 : device.ns() / waves;
+      share.own_tiles = Duration::FromNs(own.count * one);
+      share.own_latest = Duration::FromNs(own.latest * one);
     }
   }
   return share;

@@ -17,8 +17,10 @@ struct MultiprocessorShare {
   Duration room;                       // longest wait of a kernel of another stream for room
   Duration last_wave;                  // the end of its time, in which some of them are free
   std::int32_t beside_collective = 0;  // speed beside a collective, per mille; 0: the class's
-  bool fixed_tiles = false;  // each of its thread blocks computes tiles of its own, however late it
-                             // comes
+  Duration own_tiles;   // of tiles that those thread blocks which find no multiprocessor beside a
+                        // collective were given beforehand; 0: none is missing
+  Duration own_latest;  // from the kernel's start until others of its thread blocks end, whose
+                        // places they take at the latest
 };
 
 /// Elements of the output that one thread block of a matrix product computes, by its kernel's name:
@@ -42,8 +44,9 @@ LaunchedKernels FindKernels(const Profile& profile, const OpProfile& op);
 /// A product or attention kernel keeps its multiprocessors: for the whole time when its thread
 /// blocks run in one wave or are persistent, for a block's life when there are more of them. A
 /// product beside a collective needs as many waves as its tiles need on the multiprocessors left; a
-/// streaming kernel loses a share and a fixed time, at most half as much as it takes. The products
-/// of experts (aten::_grouped_mm: CUTLASS, one thread block a multiprocessor) have fixed tiles.
+/// streaming kernel loses a share and a fixed time, at most half as much as it takes. A
+/// persistent product's thread blocks are given their first two tiles beforehand, the others one by
+/// one; those of experts (aten::_grouped_mm: CUTLASS) all of them.
 MultiprocessorShare ShareOf(const Graph& graph,
                             OpId id,
                             DeviceUse use,

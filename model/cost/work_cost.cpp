@@ -122,9 +122,12 @@ WorkCost OpCost(const CostInputs& inputs, OpId id) {
   cost.launches = static_cast<std::int32_t>(launched.count);
   cost.room = share.room;
   cost.last_wave = share.last_wave;
-  cost.fixed_tiles = share.fixed_tiles;
+  cost.own_tiles = share.own_tiles;
+  cost.own_latest = share.own_latest;
   cost.beside_collective = share.beside_collective;
   if (id == inputs.first_launch) {
+    cost.input_copies = inputs.input_copies;
+    cost.gaps += inputs.input_copies;
     cost.device += inputs.input_copies;
   }
   return cost;

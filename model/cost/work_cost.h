@@ -30,11 +30,13 @@ struct WorkCost {
                          // rank's own shard is copied, by multiprocessors
   Duration start{};  // before the device time, where no task of its stream runs up to it: from the
                      // event that lets it start to its kernel; NCCL's have gaps of the cluster
-  Duration gaps{};   // of the device time: between its kernels, nothing runs
+  Duration input_copies{};  // of the device time: its beginning, in which inputs come from the host
+  Duration gaps{};          // of the device time: before and between its kernels, when none runs
   Duration
       room{};  // longest time that a kernel of another stream waits beside it for multiprocessors
-  bool fixed_tiles = false;  // of MultiprocessorShare
-  Duration last_wave{};      // of the device time: its end, in which it leaves some of them
+  Duration own_tiles{};   // of MultiprocessorShare
+  Duration own_latest{};  // the same
+  Duration last_wave{};   // of the device time: its end, in which it leaves some of them
 };
 
 /// Costs of all works of a schedule, by WorkId.

@@ -48,10 +48,10 @@ struct StopReport {
 /// host may have waited for the GPU has no time. No ops where nothing was read.
 struct HostReading {
   std::int64_t ops = 0;
-  std::vector<std::optional<Duration>> times;      // of the stretches' computing tasks
-  std::vector<std::optional<Duration>> between;    // of their other tasks; results before
-                                                   // 2026-11-25 have none
-  std::optional<std::int64_t> step;  // which of the measured ones, from 0; the same
+  std::vector<std::optional<Duration>> times;    // of the stretches' computing tasks
+  std::vector<std::optional<Duration>> between;  // of their other tasks; results before
+                                                 // 2026-11-25 have none
+  std::optional<std::int64_t> step;              // which of the measured ones, from 0; the same
   std::optional<double> stolen;  // share of the CPUs' busy time that other machines took (steal)
 };
 

@@ -53,7 +53,7 @@ using Times = std::span<const std::optional<Duration>>;
 /// How many times as long as priced those stretches took, from one to before another, that were
 /// read; nothing where none was.
 std::optional<double> Slowdown(std::span<const Stretch> stretches,
-                               Duration Stretch::* price,
+                               Duration Stretch::*price,
                                Times times,
                                std::size_t from,
                                std::size_t to) {
@@ -72,7 +72,7 @@ std::optional<double> Slowdown(std::span<const Stretch> stretches,
 /// host was ahead of the GPU, take what others do; the first tells nothing of others, its calls
 /// touch what the optimizer drove out of the caches. What comes behind the reading takes its mean.
 std::optional<std::vector<double>> Slowdowns(std::span<const Stretch> stretches,
-                                             Duration Stretch::* price,
+                                             Duration Stretch::*price,
                                              Times times) {
   const auto all = Slowdown(stretches, price, times, 0, times.size());
   if (!all) {

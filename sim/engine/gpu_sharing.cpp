@@ -6,21 +6,12 @@ namespace dcsim {
 
 namespace {
 
-/// Speed of a kernel whose end is that of thread blocks which wait, per mille.
-constexpr std::int32_t kWaiting = 1;
-
-/// Speed of a task beside a collective of all of NCCL's thread blocks.
-std::int32_t RateBesideCollective(const Contention& contention, const GpuTask& task) {
-  return task.beside_collective != 0 ? task.beside_collective
-                                     : contention.Rate(task.use, DeviceUse::kCollective);
-}
-
 /// What tasks occupy, alone or each of them beside a collective.
 RankSpread SpreadOf(std::span<const GpuTask> compute, const Contention& contention, bool beside) {
   std::vector<RankSpread::Occupied> occupied;
   occupied.reserve(compute.size());
   for (const GpuTask& task : compute) {
-    const std::int32_t rate = beside ? RateBesideCollective(contention, task) : Contention::kAlone;
+    const std::int32_t rate = beside ? task.RateBesideCollective(contention) : Contention::kAlone;
     occupied.push_back({Duration::FromNs(task.device * Contention::kAlone / rate),
                         Duration::FromNs(task.room * Contention::kAlone / rate)});
   }
@@ -76,6 +67,7 @@ void GpuSharing::Start(
   state.task = task;
   state.own_shard = false;
   state.displaced_by = 0;
+  state.own_end = 0;
   state.started = now;
   if (task.device == 0) {
     End(stream, now);
@@ -86,6 +78,11 @@ void GpuSharing::Start(
     state.phase = Phase::kArriving;
     state.queued = at_once;
     state.event = now + (at_once ? options_.queued_gap : GapBefore(now));
+    return;
+  }
+  if (task.input_copies > 0) {
+    state.phase = Phase::kArriving;
+    state.event = now + task.input_copies;
     return;
   }
   if (task.start > 0 && !at_once) {
@@ -118,7 +115,11 @@ bool GpuSharing::Advance(std::size_t stream, std::int64_t now) {
       BeginWork(stream, now);
       return false;
     case Phase::kWorking:
-      if (TurnToOwnShard(stream, now) || FindPlaces(stream)) {
+      if (TurnToOwnShard(stream, now)) {
+        return false;
+      }
+      if (streams_[stream].displaced_by != 0) {
+        FindPlaces(now);  // those of its thread blocks that have ended
         return false;
       }
       End(stream, now);
@@ -132,16 +133,17 @@ void GpuSharing::Arrive(std::size_t stream, std::int64_t now) {
   Stream& state = streams_[stream];
   disturbed_ = true;
   if (stream == kCompute) {
+    state.arrived = now;
     state.leaves_room = CollectiveRuns();
-    state.displaced_by = state.task.fixed_tiles ? Displacers() : 0;
-    state.places_free = now + state.task.device;
+    state.displaced_by = state.task.own_tiles > 0 ? Displacers() : 0;
+    state.places_free = now + state.task.own_latest;
     BeginWork(stream, now);
     return;
   }
   if (ComesBeforeCompute(state)) {
     Stream& compute = streams_[kCompute];
     compute.leaves_room = true;
-    compute.displaced_by |= compute.task.fixed_tiles ? 1U << stream : 0;
+    compute.displaced_by |= compute.task.own_tiles > 0 ? 1U << stream : 0;
   }
   SeekRoom(stream, now);
 }
@@ -151,15 +153,22 @@ void GpuSharing::Arrive(std::size_t stream, std::int64_t now) {
 bool GpuSharing::ComesBeforeCompute(const Stream& state) const {
   const Stream& compute = streams_[kCompute];
   return options_.contention.measured && state.task.use == DeviceUse::kCollective &&
-         !state.queued && state.started == collective_ended_ && compute.running &&
-         compute.started >= state.started;
+         !IsSmall(state) && !state.queued && state.started == collective_ended_ &&
+         compute.running && compute.started >= state.started;
+}
+
+/// A collective of few thread blocks keeps no multiprocessor from others that they miss: the last
+/// thread blocks of a product, which would wait, have fewer tiles than the others.
+bool GpuSharing::IsSmall(const Stream& state) {
+  return state.task.use == DeviceUse::kCollective && 2 * state.task.demand < Contention::kAlone;
 }
 
 /// Streams whose kernels keep multiprocessors from one that starts now, a bit each.
 std::uint32_t GpuSharing::Displacers() const {
   std::uint32_t found = 0;
   for (std::size_t s = 0; s < kStreamCount && options_.contention.measured; ++s) {
-    if (s != kCompute && TakesMultiprocessors(streams_[s]) && Disturbs(s)) {
+    if (s != kCompute && TakesMultiprocessors(streams_[s]) && Disturbs(s) &&
+        !IsSmall(streams_[s])) {
       found |= 1U << s;
     }
   }
@@ -168,28 +177,27 @@ std::uint32_t GpuSharing::Displacers() const {
 
 /// Kernels that have made room for a kernel's waiting thread blocks no longer keep it. What follows
 /// a copy at once takes the copy's place before them.
-void GpuSharing::DropDisplacers() {
+void GpuSharing::DropDisplacers(std::int64_t now) {
   Stream& compute = streams_[kCompute];
   for (std::size_t s = 0; s < kStreamCount; ++s) {
     const Stream& side = streams_[s];
-    const bool stays = side.running && (side.started <= compute.started || side.after_copy);
+    const bool stays = side.running && (side.started <= compute.arrived || side.after_copy);
     if (!stays) {
       compute.displaced_by &= ~(1U << s);
     }
   }
-  compute.leaves_room = compute.leaves_room && compute.displaced_by != 0;
+  if (compute.displaced_by == 0) {
+    FindPlaces(now);
+  }
 }
 
-/// A kernel whose first thread blocks have ended, so that those which waited run in their places:
-/// true when it goes on with them.
-bool GpuSharing::FindPlaces(std::size_t stream) {
-  Stream& state = streams_[stream];
-  if (state.displaced_by == 0) {
-    return false;
-  }
-  state.displaced_by = 0;
-  disturbed_ = true;
-  return true;
+/// The thread blocks of a kernel that waited have places, and compute their own tiles.
+void GpuSharing::FindPlaces(std::int64_t now) {
+  Stream& compute = streams_[kCompute];
+  compute.displaced_by = 0;
+  compute.leaves_room = false;
+  compute.own_end = now + compute.task.own_tiles;
+  compute.event = std::max(WorkEnd(compute), compute.own_end);
 }
 
 /// What needs multiprocessors waits for them.
@@ -222,13 +230,22 @@ std::int64_t GpuSharing::WorkLeft(const Stream& state, std::int64_t now) {
   return std::max<std::int64_t>(0, state.work_left - done);
 }
 
+/// When the work that is left ends at the speed of now.
+std::int64_t GpuSharing::WorkEnd(const Stream& state) {
+  return state.work_updated + (state.work_left + state.work_rate - 1) / state.work_rate;
+}
+
 /// How long a task that arrives waits for multiprocessors, at most. What the compute stream starts
 /// at the same time comes second: other streams have the higher priority.
 std::int64_t GpuSharing::RoomAhead(const Stream& state, std::int64_t now) const {
   const Stream& compute = streams_[kCompute];
-  const bool first = compute.running && compute.started < now && !compute.leaves_room;
+  const bool first = compute.running && compute.phase == Phase::kWorking && compute.arrived < now &&
+                     !compute.leaves_room;
   if (!options_.contention.measured || !TakesMultiprocessors(state) || !first) {
     return 0;
+  }
+  if (compute.displaced_by != 0 || compute.own_end > 0) {
+    return std::max<std::int64_t>(0, compute.places_free - now);
   }
   if (!state.own_shard) {
     return compute.task.room;
@@ -249,8 +266,10 @@ void GpuSharing::FindRoom(std::size_t stream, std::int64_t now) {
     // All ranks reach one that is queued together, with kernels that ran beside the collective
     // before it. One that an event lets start each of them reaches in its own time: when this rank
     // has found room, the others are anywhere in their kernels.
+    const Contention& contention = options_.contention;
     const Duration hold = Duration::FromNs(state.queued ? now - state.reached : 0);
-    const Duration apart = options_.contention.RanksApart(Duration::FromNs(now - together_));
+    const Duration apart = contention.RanksApart(Duration::FromNs(now - together_),
+                                                 Duration::FromNs(state.task.device));
     const RankSpread& spread = state.queued ? options_.spread_beside : options_.spread;
     const Duration last = spread.LastStart(position_, hold, apart, options_.ranks);
     if (last > hold) {
@@ -269,7 +288,8 @@ void GpuSharing::BeginWork(std::size_t stream, std::int64_t now) {
   state.meets = false;
   state.phase = Phase::kWorking;
   const std::int64_t work =
-      state.own_shard ? state.task.own_shard : state.task.device - state.task.own_shard + start;
+      state.own_shard ? state.task.own_shard
+                      : state.task.device - state.task.own_shard - state.task.input_copies + start;
   state.work_left = work * Contention::kAlone;
   state.work_updated = now;
   state.work_rate = Contention::kAlone;
@@ -296,78 +316,6 @@ void GpuSharing::End(std::size_t stream, std::int64_t now) {
   }
 }
 
-/// What a running task occupies now: the own shard of a gather by copy engines is a copy by
-/// multiprocessors.
-DeviceUse GpuSharing::UseOf(const Stream& state) {
-  return state.own_shard ? DeviceUse::kSideStreaming : state.task.use;
-}
-
-/// Whether what a side stream runs now is a kernel, which needs multiprocessors.
-bool GpuSharing::TakesMultiprocessors(const Stream& state) {
-  const DeviceUse use = UseOf(state);
-  return use == DeviceUse::kSideStreaming || use == DeviceUse::kCollective;
-}
-
-/// Speed of one task beside another. A side stream's copy takes of others' speed what it needs of
-/// the memory's bandwidth: one of a few bytes, which is mostly launched, next to nothing. A
-/// collective takes what its thread blocks are of the most that NCCL launches.
-std::int32_t GpuSharing::RateBeside(const Stream& beside, const Stream& disturbing) const {
-  const GpuTask& own = beside.task;
-  const GpuTask& other = disturbing.task;
-  if (own.beside_host_copy != 0 && other.beside_host_copy != 0) {
-    return own.beside_host_copy;
-  }
-  const DeviceUse use = UseOf(disturbing);
-  const bool beside_compute = other.use == DeviceUse::kMatmul ||
-                              other.use == DeviceUse::kAttention ||
-                              other.use == DeviceUse::kStreaming;
-  if (own.to_host && beside_compute) {
-    return options_.contention.to_host;
-  }
-  const bool collective = use == DeviceUse::kCollective;
-  const std::int32_t rate = collective ? RateBesideCollective(options_.contention, own)
-                                       : options_.contention.Rate(UseOf(beside), use);
-  if (!collective && use != DeviceUse::kSideStreaming) {
-    return rate;
-  }
-  return Contention::kAlone - (Contention::kAlone - rate) * other.demand / Contention::kAlone;
-}
-
-std::int32_t GpuSharing::RateOf(std::size_t stream) const {
-  if (streams_[stream].displaced_by != 0) {
-    return kWaiting;
-  }
-  std::int32_t rate = Contention::kAlone;
-  for (std::size_t s = 0; s < kStreamCount; ++s) {
-    if (s != stream && Disturbs(s)) {
-      rate = std::min(rate, RateBeside(streams_[stream], streams_[s]));
-    }
-  }
-  return rate;
-}
-
-void GpuSharing::UpdateRates(std::int64_t now) {
-  disturbed_ = false;
-  if (streams_[kCompute].displaced_by != 0) {
-    DropDisplacers();
-  }
-  for (std::size_t s = 0; s < kStreamCount; ++s) {
-    Stream& state = streams_[s];
-    if (!state.running || state.phase != Phase::kWorking) {
-      continue;
-    }
-    const std::int32_t rate = RateOf(s);
-    if (rate == state.work_rate) {
-      continue;
-    }
-    state.work_left = WorkLeft(state, now);
-    state.work_updated = now;
-    state.work_rate = rate;
-    const std::int64_t end = now + (state.work_left + rate - 1) / rate;
-    state.event = state.displaced_by != 0 ? std::min(end, state.places_free) : end;
-  }
-}
-
 void GpuSharing::RunOn(const GpuTask& task,
                        std::size_t position,
                        std::int64_t start,
@@ -377,8 +325,10 @@ void GpuSharing::RunOn(const GpuTask& task,
   together_ = together;
   compute.task = task;
   compute.started = start;
+  compute.arrived = start;
   compute.leaves_room = false;
   compute.displaced_by = 0;
+  compute.own_end = 0;
   BeginWork(kCompute, start);
 }
 

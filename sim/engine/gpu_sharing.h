@@ -41,8 +41,11 @@ class GpuSharing {
   /// When something happens next to the stream's running task, kNever without one.
   std::int64_t event(std::size_t stream) const { return streams_[stream].event; }
   bool running(std::size_t stream) const { return streams_[stream].running; }
+  /// Whether event() is the end of the stream's running task, if nothing else starts.
   bool undisturbed(std::size_t stream) const {
-    return streams_[stream].work_rate == Contention::kAlone;
+    const Stream& state = streams_[stream];
+    return state.phase == Phase::kWorking && state.work_rate == Contention::kAlone &&
+           state.displaced_by == 0;
   }
 
   /// A task starts, `at_once` behind another one of its stream or later. Its position is that of
@@ -65,7 +68,7 @@ class GpuSharing {
   }
 
   /// The compute stream has run on alone and is at a later task now, which started at `start`;
-  /// `together`: when it last started one late, or before.
+  /// without copies of inputs. `together`: when it last started one late, or before.
   void RunOn(const GpuTask& task, std::size_t position, std::int64_t start, std::int64_t together);
   std::int64_t together() const { return together_; }
 
@@ -87,11 +90,13 @@ class GpuSharing {
     bool leaves_room = false;  // compute: it started beside a collective
     bool own_shard = false;    // copies: what peers have is here, the own shard comes
     bool after_copy = false;   // side streams: it follows a copy by multiprocessors at once
-    std::uint32_t displaced_by = 0;  // compute, fixed tiles: a bit for each stream whose kernel
+    std::uint32_t displaced_by = 0;  // compute, own tiles: a bit for each stream whose kernel
                                      // keeps some of its thread blocks waiting
-    std::int64_t places_free = 0;    // compute, fixed tiles: its other thread blocks have ended
+    std::int64_t places_free = 0;    // compute, own tiles: its other thread blocks have ended
+    std::int64_t own_end = 0;        // compute, own tiles: those that waited end, not before
     GpuTask task;
     std::int64_t started = 0;
+    std::int64_t arrived = 0;  // compute: its kernel, behind copies of the step's inputs
     std::int64_t reached = 0;  // side streams: the GPU
     std::int64_t event = kNever;
     std::int64_t work_left = 0;  // at work_updated, ns x Contention::kAlone
@@ -106,11 +111,13 @@ class GpuSharing {
   bool OnlyComputeRuns() const;
   bool ComesBeforeCompute(const Stream& state) const;
   bool CollectiveRuns() const;
+  static bool IsSmall(const Stream& state);
   std::uint32_t Displacers() const;
-  bool FindPlaces(std::size_t stream);
-  void DropDisplacers();
+  void FindPlaces(std::int64_t now);
+  void DropDisplacers(std::int64_t now);
   std::int64_t GapBefore(std::int64_t now) const;
   static std::int64_t WorkLeft(const Stream& state, std::int64_t now);
+  static std::int64_t WorkEnd(const Stream& state);
   std::int64_t RoomAhead(const Stream& state, std::int64_t now) const;
   void Arrive(std::size_t stream, std::int64_t now);
   void FindRoom(std::size_t stream, std::int64_t now);

@@ -15,10 +15,16 @@ GpuTask GpuTask::Of(const WorkCost& cost, std::size_t stream) {
   task.device = cost.device.ns();
   task.own_shard = cost.own_shard.ns();
   task.start = cost.start.ns();
+  task.input_copies = cost.input_copies.ns();
   task.room = cost.room.ns();
   task.last_wave = cost.last_wave.ns();
-  task.fixed_tiles = cost.fixed_tiles;
+  task.own_tiles = cost.own_tiles.ns();
+  task.own_latest = cost.own_latest.ns();
   return task;
+}
+
+std::int32_t GpuTask::RateBesideCollective(const Contention& contention) const {
+  return beside_collective != 0 ? beside_collective : contention.Rate(use, DeviceUse::kCollective);
 }
 
 }  // namespace dcsim

@@ -15,14 +15,19 @@ struct GpuTask {
   bool to_host = false;                      // of WorkCost
   std::int32_t demand = Contention::kAlone;  // of WorkCost
   std::int64_t device = 0;
-  std::int64_t own_shard = 0;  // of WorkCost
-  std::int64_t start = 0;      // of WorkCost
-  std::int64_t room = 0;       // of WorkCost
-  std::int64_t last_wave = 0;  // of WorkCost
-  bool fixed_tiles = false;    // of WorkCost
+  std::int64_t own_shard = 0;     // of WorkCost
+  std::int64_t start = 0;         // of WorkCost
+  std::int64_t input_copies = 0;  // of WorkCost
+  std::int64_t room = 0;          // of WorkCost
+  std::int64_t last_wave = 0;     // of WorkCost
+  std::int64_t own_tiles = 0;     // of WorkCost
+  std::int64_t own_latest = 0;    // of WorkCost
 
   /// As a task of the stream.
   static GpuTask Of(const WorkCost& cost, std::size_t stream);
+
+  /// Its speed beside a collective of all of NCCL's thread blocks, per mille.
+  std::int32_t RateBesideCollective(const Contention& contention) const;
 };
 
 }  // namespace dcsim

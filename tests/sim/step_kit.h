@@ -101,7 +101,14 @@ class StepKit {
   void SetLastWave(TaskId task, std::int64_t ns) {
     costs_[task.index()].last_wave = Duration::FromNs(ns);
   }
-  void SetFixedTiles(TaskId task) { costs_[task.index()].fixed_tiles = true; }
+  void SetOwnTiles(TaskId task, std::int64_t ns, std::int64_t latest_ns) {
+    costs_[task.index()].own_tiles = Duration::FromNs(ns);
+    costs_[task.index()].own_latest = Duration::FromNs(latest_ns);
+  }
+  /// Copies of inputs, with which the task's time begins.
+  void SetInputCopies(TaskId task, std::int64_t ns) {
+    costs_[task.index()].input_copies = Duration::FromNs(ns);
+  }
   /// A gather by copy engines, of whose time the end is the own shard's copy.
   void SetOwnShard(TaskId task, std::int64_t ns) {
     costs_[task.index()].use = DeviceUse::kCopyEngine;

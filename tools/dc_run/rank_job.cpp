@@ -79,9 +79,7 @@ std::vector<Timeline> JoinTimelines(std::vector<RankMeasurement>& ranks) {
   return timelines;
 }
 
-ExecutionResult Merge(const Job& job,
-                      std::size_t index,
-                      std::vector<RankMeasurement> ranks) {
+ExecutionResult Merge(const Job& job, std::size_t index, std::vector<RankMeasurement> ranks) {
   ExecutionResult merged{MeasuredResult(job.graph, job.cases[index], ranks), JoinTimelines(ranks)};
   AddOrigin(job, *merged.result.measurement);
   AddMachine(job, *merged.result.measurement);

@@ -103,18 +103,47 @@ TEST(MultiprocessorShareTest, ProductsOfExpertsHaveFixedTiles) {
   Kernel kernel;
   kernel.ctas = 132;
   const auto share = ShareOfExperts(&kernel);
-  EXPECT_TRUE(share.fixed_tiles);
+  EXPECT_EQ(share.own_tiles, kTime);
+  EXPECT_EQ(share.own_latest, kTime);
   EXPECT_EQ(share.room, kTime);
   EXPECT_EQ(share.beside_collective, Contention::kAlone);
-  EXPECT_TRUE(ShareOfExperts(nullptr).fixed_tiles);
+  EXPECT_EQ(ShareOfExperts(nullptr).own_tiles, kTime);
   kernel.ctas = 512;
-  EXPECT_FALSE(ShareOfExperts(&kernel).fixed_tiles);
+  EXPECT_EQ(ShareOfExperts(&kernel).own_tiles, Duration());
 }
 
-TEST(MultiprocessorShareTest, OtherProductsHaveNone) {
-  EXPECT_FALSE(
-      Share(DeviceUse::kMatmul, "nvjet_sm90_tst_128x256_64x4_2x1_v_bz_NTN", 132).fixed_tiles);
+/// A persistent product of 100 us: so many tiles of its 67,108,864 elements.
+struct OwnTilesRow {
+  const char* name;
+  const char* kernel;
+  int ctas;
+  std::int64_t own_us;
+  std::int64_t latest_us;
+};
+
+class OwnTilesTest : public testing::TestWithParam<OwnTilesRow> {};
+
+// Beside a collective 92 of the 132 thread blocks run at once. Block i is given tiles i and i +
+// 132. 256 tiles: 124 blocks have two, those that run as those that wait. 171 tiles: 39 blocks have
+// two, and 53 of those that run end with their first. 2048 tiles: others end behind 1968 / 92 of
+// theirs, each a sixteenth of the time.
+TEST_P(OwnTilesTest, AreGivenBeforehand) {
+  const auto share = Share(DeviceUse::kMatmul, GetParam().kernel, GetParam().ctas);
+  EXPECT_EQ(share.own_tiles, Duration::FromUs(GetParam().own_us));
+  EXPECT_EQ(share.own_latest, Duration::FromUs(GetParam().latest_us));
 }
+
+INSTANTIATE_TEST_SUITE_P(Products,
+                         OwnTilesTest,
+                         testing::Values(OwnTilesRow{"OneWave", "gemm", 128, 100, 100},
+                                         OwnTilesRow{"RoomForAll", "gemm", 92, 0, 0},
+                                         OwnTilesRow{"TwoWaves", "nvjet_1024x256_", 132, 100, 100},
+                                         OwnTilesRow{"TwoWavesOneOfThemShort", "nvjet_4096x96_",
+                                                     132, 50, 50},
+                                         OwnTilesRow{"FourWaves", "nvjet_1024x128_", 132, 50, 100},
+                                         OwnTilesRow{"NoTileKnown", "persistent_gemm", 132, 0, 0},
+                                         OwnTilesRow{"BlocksOfManyWaves", "gemm", 2112, 0, 0}),
+                         [](const auto& row) { return row.param.name; });
 
 // 1056 blocks are eight waves.
 TEST(MultiprocessorShareTest, BlocksOfManyWavesLeaveRoomSooner) {

@@ -38,13 +38,10 @@ TEST(ResultReaderTest, ReadsWhatWasPrinted) {
 
 TEST(ResultReaderTest, HostsOfRanksAreRead) {
   Json document = PrintResult(Sample());
-  document["ranks"] = {{{"compute_ns", 7}},
-                       {{"host", {{"ops", 12}, {"times_ns", {80, nullptr}}, {"stolen", 0.25}}}},
-                       {{"host",
-                         {{"ops", 3},
-                          {"times_ns", {80, 90}},
-                          {"between_ns", {nullptr, 7}},
-                          {"step", 4}}}}};
+  document["ranks"] = {
+      {{"compute_ns", 7}},
+      {{"host", {{"ops", 12}, {"times_ns", {80, nullptr}}, {"stolen", 0.25}}}},
+      {{"host", {{"ops", 3}, {"times_ns", {80, 90}}, {"between_ns", {nullptr, 7}}, {"step", 4}}}}};
   const auto ranks = Read(document).measurement->ranks;
   ASSERT_EQ(ranks.size(), 3U);
   EXPECT_EQ(ranks[0].host.ops, 0);

@@ -343,9 +343,9 @@ TEST(SimulateContentionTest, CollectiveTakesThePlaceOfTheOneBefore) {
 
 // A reduction waits for its communicator, a product for the gather that has it: both go on at 104,
 // the product alone until the reduction's kernel starts at 108, which it does not keep waiting. At
-// 0.5 it does 15 of its 46 until that ends; with fixed tiles nothing.
+// 0.5 it does 15 of its 46 until that ends; thread blocks with tiles of their own begin then.
 TEST(SimulateContentionTest, TheNextCollectiveOfACommunicatorComesBeforeWhatWaitedForTheLast) {
-  for (const bool fixed_tiles : {false, true}) {
+  for (const bool own_tiles : {false, true}) {
     StepKit kit;
     const TaskId gather = kit.Collective(kGather, {100});
     const TaskId reduction = kit.Collective(kReduce, {30});
@@ -354,8 +354,8 @@ TEST(SimulateContentionTest, TheNextCollectiveOfACommunicatorComesBeforeWhatWait
     kit.SetUse(reduction, kCollective);
     kit.SetUse(product, kMatmul);
     kit.SetRoom(product, 50);
-    if (fixed_tiles) {
-      kit.SetFixedTiles(product);
+    if (own_tiles) {
+      kit.SetOwnTiles(product, 50, 50);
     }
     SimulationOptions options = Contending();
     options.collective_gap = Duration::FromNs(4);
@@ -363,50 +363,9 @@ TEST(SimulateContentionTest, TheNextCollectiveOfACommunicatorComesBeforeWhatWait
     Rate(options, kMatmul, kCollective) = 500;
     const RunRecord run = kit.Run(options);
     EXPECT_EQ(run.at(reduction), (Interval{104, 138}));
-    EXPECT_EQ(run.at(product), (Interval{104, fixed_tiles ? 184 : 169}));
+    EXPECT_EQ(run.at(product), (Interval{104, own_tiles ? 188 : 169}));
   }
 }
-
-/// What runs on another stream from 0 on, while a product of 100 with fixed tiles comes at 20.
-struct FixedTilesCase {
-  const char* name;
-  bool copy;                // a copy of 50 first, and collectives behind it
-  std::int64_t collective;  // ns, or 0 for none
-  std::int64_t queued;      // ns of a second one, behind the first at once, or 0
-  std::int64_t end;         // of the product
-};
-
-class FixedTilesTest : public testing::TestWithParam<FixedTilesCase> {};
-
-// Thread blocks that find no multiprocessor wait for what keeps it, or for the product's others,
-// and take as long as these. Between two collectives they get in, between a copy and a collective
-// not.
-TEST_P(FixedTilesTest, WaitForMultiprocessors) {
-  StepKit kit;
-  if (GetParam().copy) {
-    kit.Kernel(kReduce, {50});
-  }
-  for (const std::int64_t ns : {GetParam().collective, GetParam().queued}) {
-    if (ns > 0) {
-      kit.SetUse(kit.Collective(kReduce, {ns}), kCollective);
-    }
-  }
-  const TaskId before = kit.Kernel(kGather, {20});
-  const TaskId product = kit.Kernel(kCompute, {100}, {before});
-  kit.SetUse(product, kMatmul);
-  kit.SetFixedTiles(product);
-  EXPECT_EQ(kit.Run(Contending()).at(product), (Interval{20, GetParam().end}));
-}
-
-INSTANTIATE_TEST_SUITE_P(Beside,
-                         FixedTilesTest,
-                         testing::Values(FixedTilesCase{"Nothing", false, 0, 0, 120},
-                                         FixedTilesCase{"ACollective", false, 50, 0, 150},
-                                         FixedTilesCase{"ALongOne", false, 300, 0, 220},
-                                         FixedTilesCase{"Two", false, 50, 250, 150},
-                                         FixedTilesCase{"ACopy", true, 0, 0, 150},
-                                         FixedTilesCase{"ACopyAndACollective", true, 250, 0, 220}),
-                         [](const auto& row) { return row.param.name; });
 
 // A collective of a quarter of NCCL's thread blocks takes a quarter of what one of all takes.
 TEST(SimulateContentionTest, ASmallCollectiveTakesItsShareOfTheThreadBlocks) {

@@ -1,0 +1,76 @@
+#include <algorithm>
+
+#include "sim/engine/gpu_sharing.h"
+
+namespace dcsim {
+
+/// What a running task occupies now: the own shard of a gather by copy engines is a copy by
+/// multiprocessors.
+DeviceUse GpuSharing::UseOf(const Stream& state) {
+  return state.own_shard ? DeviceUse::kSideStreaming : state.task.use;
+}
+
+/// Whether what a side stream runs now is a kernel, which needs multiprocessors.
+bool GpuSharing::TakesMultiprocessors(const Stream& state) {
+  const DeviceUse use = UseOf(state);
+  return use == DeviceUse::kSideStreaming || use == DeviceUse::kCollective;
+}
+
+/// Speed of one task beside another. A side stream's copy takes of others' speed what it needs of
+/// the memory's bandwidth: one of a few bytes, which is mostly launched, next to nothing. A
+/// collective takes what its thread blocks are of the most that NCCL launches.
+std::int32_t GpuSharing::RateBeside(const Stream& beside, const Stream& disturbing) const {
+  const GpuTask& own = beside.task;
+  const GpuTask& other = disturbing.task;
+  if (own.beside_host_copy != 0 && other.beside_host_copy != 0) {
+    return own.beside_host_copy;
+  }
+  const DeviceUse use = UseOf(disturbing);
+  const bool beside_compute = other.use == DeviceUse::kMatmul ||
+                              other.use == DeviceUse::kAttention ||
+                              other.use == DeviceUse::kStreaming;
+  if (own.to_host && beside_compute) {
+    return options_.contention.to_host;
+  }
+  const bool collective = use == DeviceUse::kCollective;
+  const std::int32_t rate = collective ? own.RateBesideCollective(options_.contention)
+                                       : options_.contention.Rate(UseOf(beside), use);
+  if (!collective && use != DeviceUse::kSideStreaming) {
+    return rate;
+  }
+  return Contention::kAlone - (Contention::kAlone - rate) * other.demand / Contention::kAlone;
+}
+
+std::int32_t GpuSharing::RateOf(std::size_t stream) const {
+  std::int32_t rate = Contention::kAlone;
+  for (std::size_t s = 0; s < kStreamCount; ++s) {
+    if (s != stream && Disturbs(s)) {
+      rate = std::min(rate, RateBeside(streams_[stream], streams_[s]));
+    }
+  }
+  return rate;
+}
+
+void GpuSharing::UpdateRates(std::int64_t now) {
+  disturbed_ = false;
+  if (streams_[kCompute].displaced_by != 0) {
+    DropDisplacers(now);
+  }
+  for (std::size_t s = 0; s < kStreamCount; ++s) {
+    Stream& state = streams_[s];
+    if (!state.running || state.phase != Phase::kWorking) {
+      continue;
+    }
+    const std::int32_t rate = RateOf(s);
+    if (rate == state.work_rate) {
+      continue;
+    }
+    state.work_left = WorkLeft(state, now);
+    state.work_updated = now;
+    state.work_rate = rate;
+    state.event =
+        state.displaced_by != 0 ? state.places_free : std::max(WorkEnd(state), state.own_end);
+  }
+}
+
+}  // namespace dcsim
