@@ -46,9 +46,6 @@ struct Contention {
   Duration rank_drift;
   Duration rank_skew;
   int drift_permille = 0;
-  /// Beside compute, at most so many times as long as the collective takes alone: that it comes
-  /// before a kernel on one rank and behind it on another is what separates them. 0: no limit.
-  int apart_permille = 0;
   /// Of a collective that compute waits for: what it waits for the last rank besides the drift.
   /// Without it the gap before a collective has such waits.
   std::optional<Duration> idle_wait;
@@ -60,14 +57,10 @@ struct Contention {
     }
     return rates;
   }
-  /// How far apart two ranks' compute is `since` they last went on together, at a collective that
-  /// takes so long alone.
-  Duration RanksApart(Duration since, Duration collective) const {
+  /// How far apart two ranks' compute is `since` they last went on together.
+  Duration RanksApart(Duration since) const {
     constexpr std::int64_t kWhole = 1000;
-    const Duration drifted = rank_skew + Duration::FromNs(since.ns() * drift_permille / kWhole);
-    const Duration most =
-        apart_permille == 0 ? drifted : Duration::FromNs(collective.ns() * apart_permille / kWhole);
-    return std::min({rank_drift, drifted, most});
+    return std::min(rank_drift, rank_skew + Duration::FromNs(since.ns() * drift_permille / kWhole));
   }
   /// What a collective beside no compute waits for the last rank, `since` all last went on
   /// together.

@@ -154,15 +154,6 @@ void ReadRanksApart(ObjectReader& object, Contention& contention) {
     return;
   }
   contention.drift_permille = static_cast<int>(std::lround(rate * Contention::kAlone));
-  double collectives = 0;
-  constexpr double kMostCollectives = 1000;
-  if (fields.Optional("collectives", ReadNumber, collectives)) {
-    if (!(collectives > 0 && collectives <= kMostCollectives)) {
-      object.faults().Add(fields.At("collectives"), "expected a number above 0, up to 1000");
-      return;
-    }
-    contention.apart_permille = static_cast<int>(std::lround(collectives * Contention::kAlone));
-  }
   fields.RejectUnknown();
 }
 

@@ -266,10 +266,8 @@ void GpuSharing::FindRoom(std::size_t stream, std::int64_t now) {
     // All ranks reach one that is queued together, with kernels that ran beside the collective
     // before it. One that an event lets start each of them reaches in its own time: when this rank
     // has found room, the others are anywhere in their kernels.
-    const Contention& contention = options_.contention;
     const Duration hold = Duration::FromNs(state.queued ? now - state.reached : 0);
-    const Duration apart = contention.RanksApart(Duration::FromNs(now - together_),
-                                                 Duration::FromNs(state.task.device));
+    const Duration apart = options_.contention.RanksApart(Duration::FromNs(now - together_));
     const RankSpread& spread = state.queued ? options_.spread_beside : options_.spread;
     const Duration last = spread.LastStart(position_, hold, apart, options_.ranks);
     if (last > hold) {

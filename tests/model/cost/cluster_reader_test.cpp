@@ -246,7 +246,7 @@ TEST(ClusterReaderTest, ContentionIsRead) {
   EXPECT_FALSE(gpu.gaps.start);
   EXPECT_FALSE(gpu.contention.idle_wait);
   EXPECT_EQ(gpu.contention.collective_multiprocessors, 0);
-  EXPECT_EQ(gpu.contention.RanksApart(Duration::FromUs(1000), Duration::FromUs(9)), Duration());
+  EXPECT_EQ(gpu.contention.RanksApart(Duration::FromUs(1000)), Duration());
 }
 
 // Behind a collective that compute waited for 20 us, and a hundredth of the time that passes, but
@@ -256,17 +256,14 @@ TEST(ClusterReaderTest, LawsOfContentionAreRead) {
   document["collective_channels"] = 24;
   document["gpu"]["gaps"] = {
       {"queued", "10 us"}, {"start", "6 us"}, {"memory", "2 us"}, {"source", "made up"}};
-  document["gpu"]["contention"] = {{"collective_multiprocessors", 40},
-                                   {"streaming_kernel", "3 us"},
-                                   {"collective_start", "8 us"},
-                                   {"to_host", 0.9},
-                                   {"ranks_apart",
-                                    {{"together", "20 us"},
-                                     {"idle", "2 us"},
-                                     {"rate", 0.01},
-                                     {"most", "500 us"},
-                                     {"collectives", 1.5}}},
-                                   {"source", "made up"}};
+  document["gpu"]["contention"] = {
+      {"collective_multiprocessors", 40},
+      {"streaming_kernel", "3 us"},
+      {"collective_start", "8 us"},
+      {"to_host", 0.9},
+      {"ranks_apart",
+       {{"together", "20 us"}, {"idle", "2 us"}, {"rate", 0.01}, {"most", "500 us"}}},
+      {"source", "made up"}};
   const Cluster cluster = ReadCluster(document, PointerLocator("c"));
   const Contention& contention = cluster.gpu.contention;
   EXPECT_EQ(cluster.gpu.gaps.queued, Duration::FromUs(10));
@@ -277,13 +274,11 @@ TEST(ClusterReaderTest, LawsOfContentionAreRead) {
   EXPECT_EQ(contention.streaming_kernel, Duration::FromUs(3));
   EXPECT_EQ(contention.collective_start, Duration::FromUs(8));
   EXPECT_EQ(contention.to_host, 900);
-  constexpr Duration kLong = Duration::FromUs(1000);
-  EXPECT_EQ(contention.RanksApart(Duration(), kLong), Duration::FromUs(20));
-  EXPECT_EQ(contention.RanksApart(kLong, Duration::FromUs(10)), Duration::FromUs(15));
+  EXPECT_EQ(contention.RanksApart(Duration()), Duration::FromUs(20));
   EXPECT_EQ(contention.IdleWait(Duration::FromUs(300)), Duration::FromUs(5));
   EXPECT_EQ(contention.IdleWait(Duration::FromUs(90'000)), Duration::FromUs(500));
-  EXPECT_EQ(contention.RanksApart(kLong, kLong), Duration::FromUs(30));
-  EXPECT_EQ(contention.RanksApart(Duration::FromUs(1'000'000), kLong), Duration::FromUs(500));
+  EXPECT_EQ(contention.RanksApart(Duration::FromUs(1000)), Duration::FromUs(30));
+  EXPECT_EQ(contention.RanksApart(Duration::FromUs(1'000'000)), Duration::FromUs(500));
 }
 
 TEST(ClusterReaderTest, StragglerIsRead) {
@@ -521,14 +516,6 @@ INSTANTIATE_TEST_SUITE_P(
               },
               "c: /gpu/contention/ranks_apart/rate: expected a share of the time that passes, 0 to "
               "1"},
-        Break{"RanksApartByNoCollective",
-              [](Json& d) {
-                d["gpu"]["contention"] = {
-                    {"ranks_apart",
-                     {{"together", "1 us"}, {"rate", 0.5}, {"most", "1 us"}, {"collectives", 0}}},
-                    {"source", ""}};
-              },
-              "c: /gpu/contention/ranks_apart/collectives: expected a number above 0, up to 1000"},
         Break{"ContentionWithoutSource", [](Json& d) { d["gpu"]["contention"] = Json::object(); },
               "c: /gpu/contention: key 'source' is missing"},
         Break{"GapWithoutUnit",
