@@ -35,9 +35,11 @@ void HostPace::BeforeTask(TaskId id) {
   if (id.index() == 0) {
     BeginStep();
   }
-  if (Computes(id) && ops_++ == stretch_) {
-    EndStretch();
-    ops_ = 1;
+  if (Computes(id)) {
+    if (ops_ == stretch_) {
+      EndStretch();
+    }
+    ++ops_;
   }
   started_ = Clock::now();
 }

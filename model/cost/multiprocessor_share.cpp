@@ -149,15 +149,15 @@ MultiprocessorShare ShareOf(const Graph& graph,
   if (use == DeviceUse::kMatmul && kernel != nullptr) {
     const std::int64_t tiles = TilesOf(graph, id, *kernel, gpu);
     share.beside_collective = ProductBesideCollective(tiles, gpu);
-    const std::int64_t waves = CeilDiv(tiles, gpu.multiprocessors);
+    const std::int64_t waves = std::max<std::int64_t>(1, CeilDiv(tiles, gpu.multiprocessors));
+    const Duration wave = Duration::FromNs(device.ns() / waves);
     if (tiles % gpu.multiprocessors != 0) {
-      share.last_wave = Duration::FromNs(device.ns() / waves);
+      share.last_wave = wave;
     }
     if (kernel->ctas <= gpu.multiprocessors) {
       const OwnTiles own = OwnTilesOf(tiles, gpu);
-      const std::int64_t one = tiles == 0 ? 0 : device.ns() / waves;
-      share.own_tiles = Duration::FromNs(own.count * one);
-      share.own_latest = Duration::FromNs(own.latest * one);
+      share.own_tiles = wave * own.count;
+      share.own_latest = wave * own.latest;
     }
   }
   return share;

@@ -80,14 +80,9 @@ void GpuSharing::Start(
     state.event = now + (at_once ? options_.queued_gap : GapBefore(now));
     return;
   }
-  if (task.input_copies > 0) {
+  if (const std::int64_t before = task.input_copies + (at_once ? 0 : task.start); before > 0) {
     state.phase = Phase::kArriving;
-    state.event = now + task.input_copies;
-    return;
-  }
-  if (task.start > 0 && !at_once) {
-    state.phase = Phase::kArriving;
-    state.event = now + task.start;
+    state.event = now + before;
     return;
   }
   Arrive(stream, now);

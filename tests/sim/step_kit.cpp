@@ -66,6 +66,17 @@ SimulationOptions OneStep() {
   return Steps(1);
 }
 
+SimulationOptions Contending() {
+  SimulationOptions options = OneStep();
+  options.contention.measured = true;
+  return options;
+}
+
+std::int32_t& Rate(SimulationOptions& options, DeviceUse work, DeviceUse beside) {
+  return options.contention
+      .permille[static_cast<std::size_t>(work)][static_cast<std::size_t>(beside)];
+}
+
 TaskId StepKit::Add(TaskDraft draft, TaskTime time) {
   if (draft.work.kind != Work::Kind::kCollective) {
     draft.work.kind = Work::Kind::kMemory;

@@ -60,6 +60,12 @@ RunRecord Record(const Schedule& schedule,
 
 /// One step, no warm-up, waiting for nothing costs nothing.
 SimulationOptions OneStep();
+
+/// The same with contention, in which nothing disturbs anything yet.
+SimulationOptions Contending();
+
+/// How fast `work` is beside another, per mille of its speed alone.
+std::int32_t& Rate(SimulationOptions& options, DeviceUse work, DeviceUse beside);
 /// So many steps, all measured.
 SimulationOptions Steps(std::uint32_t steps);
 

@@ -10,17 +10,6 @@ namespace {
 using enum StreamRole;
 using enum DeviceUse;
 
-SimulationOptions Contending() {
-  SimulationOptions options = OneStep();
-  options.contention.measured = true;
-  return options;
-}
-
-std::int32_t& Rate(SimulationOptions& options, DeviceUse work, DeviceUse beside) {
-  return options.contention
-      .permille[static_cast<std::size_t>(work)][static_cast<std::size_t>(beside)];
-}
-
 // The copy runs at its own speed to 100; the product has done half of its work by then and does the
 // other half alone.
 TEST(SimulateContentionTest, SlowedWorkCatchesUpAlone) {

@@ -10,17 +10,6 @@ namespace {
 using enum StreamRole;
 using enum DeviceUse;
 
-SimulationOptions Contending() {
-  SimulationOptions options = OneStep();
-  options.contention.measured = true;
-  return options;
-}
-
-std::int32_t& Rate(SimulationOptions& options, DeviceUse work, DeviceUse beside) {
-  return options.contention
-      .permille[static_cast<std::size_t>(work)][static_cast<std::size_t>(beside)];
-}
-
 /// What runs on another stream from 0 on, while a product of 100 comes at 20 whose last thread
 /// blocks were given so much of it beforehand; others end at 120.
 struct OwnTilesCase {
