@@ -150,7 +150,8 @@ MultiprocessorShare ShareOf(const Graph& graph,
     const std::int64_t tiles = TilesOf(graph, id, *kernel, gpu);
     share.beside_collective = ProductBesideCollective(tiles, gpu);
     const std::int64_t waves = std::max<std::int64_t>(1, CeilDiv(tiles, gpu.multiprocessors));
-    const Duration wave = Duration::FromNs(device.ns() / waves);
+    const Duration longest = kernels.count > 1 ? std::min(device, kernel->device_time) : device;
+    const Duration wave = Duration::FromNs(longest.ns() / waves);
     if (tiles % gpu.multiprocessors != 0) {
       share.last_wave = wave;
     }

@@ -46,7 +46,8 @@ LaunchedKernels FindKernels(const Profile& profile, const OpProfile& op);
 /// product beside a collective needs as many waves as its tiles need on the multiprocessors left; a
 /// streaming kernel loses a share and a fixed time, at most half as much as it takes. A
 /// persistent product's thread blocks are given their first two tiles beforehand, the others one by
-/// one; those of experts (aten::_grouped_mm: CUTLASS) all of them.
+/// one; those of experts (aten::_grouped_mm: CUTLASS) all of them. An op of several kernels has the
+/// waves of its longest one.
 MultiprocessorShare ShareOf(const Graph& graph,
                             OpId id,
                             DeviceUse use,

@@ -145,6 +145,19 @@ INSTANTIATE_TEST_SUITE_P(Products,
                                          OwnTilesRow{"BlocksOfManyWaves", "gemm", 2112, 0, 0}),
                          [](const auto& row) { return row.param.name; });
 
+// A convolution's backward pass is several kernels; only its longest one, of 40 us and one wave, has
+// such tiles.
+TEST(MultiprocessorShareTest, TilesAreThoseOfTheLongestKernel) {
+  Kernel longest;
+  longest.name = "gemm";
+  longest.ctas = 128;
+  longest.device_time = Duration::FromUs(40);
+  const LaunchedKernels kernels{&longest, 2};
+  const auto share = ShareOf(LargeProduct(), OpId(0), DeviceUse::kMatmul, kTime, kernels, Gpu());
+  EXPECT_EQ(share.own_tiles, Duration::FromUs(40));
+  EXPECT_EQ(share.room, kTime);
+}
+
 // 1056 blocks are eight waves.
 TEST(MultiprocessorShareTest, BlocksOfManyWavesLeaveRoomSooner) {
   EXPECT_EQ(Share(DeviceUse::kAttention, "flash_fwd", 1056).room, Duration::FromNs(12'500));
