@@ -41,14 +41,18 @@ struct Contention {
   std::int32_t to_host = kAlone;  // of a copy to the host, beside the compute stream
   Duration collective_start;  // beside compute, until all thread blocks of a collective have room
 
-  /// How far apart in the step the ranks' compute is: at most, when it goes on behind a collective
-  /// that it waited for, and by how much they drift apart then, of the time that passes.
-  Duration rank_drift;
-  Duration rank_skew;
-  int drift_permille = 0;
-  /// Of a collective that compute waits for: what it waits for the last rank besides the drift.
-  /// Without it the gap before a collective has such waits.
+  /// Of a collective that compute waits for: what it waits for the last rank, and by how much ranks
+  /// drift apart besides, of the time that passes, both together no longer than the last. Without
+  /// it the gap before a collective has such waits.
   std::optional<Duration> idle_wait;
+  int drift_permille = 0;
+  Duration most_apart;
+
+  /// Which is first where a compute kernel's end lets a collective start and another kernel, which
+  /// then starts later by so much: the collective, in so many of a thousand cases. On each rank for
+  /// itself, so ranks differ. 0: the kernel.
+  int first_permille = 0;
+  Duration first_delay;
 
   static constexpr std::array<Row, kDeviceUses> Undisturbed() {
     std::array<Row, kDeviceUses> rates{};
@@ -57,16 +61,11 @@ struct Contention {
     }
     return rates;
   }
-  /// How far apart two ranks' compute is `since` they last went on together.
-  Duration RanksApart(Duration since) const {
-    constexpr std::int64_t kWhole = 1000;
-    return std::min(rank_drift, rank_skew + Duration::FromNs(since.ns() * drift_permille / kWhole));
-  }
   /// What a collective beside no compute waits for the last rank, `since` all last went on
   /// together.
   Duration IdleWait(Duration since) const {
     constexpr std::int64_t kWhole = 1000;
-    return std::min(rank_drift,
+    return std::min(most_apart,
                     *idle_wait + Duration::FromNs(since.ns() * drift_permille / kWhole));
   }
   std::int32_t Rate(DeviceUse work, DeviceUse beside) const {

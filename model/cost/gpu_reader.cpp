@@ -145,15 +145,32 @@ void ReadRanksApart(ObjectReader& object, Contention& contention) {
   }
   const Path path = object.At("ranks_apart");
   ObjectReader fields(*value, path, object.faults());
-  fields.Required("together", ReadDuration, contention.rank_skew);
-  fields.Required("most", ReadDuration, contention.rank_drift);
-  ReadOptionalTime(fields, "idle", contention.idle_wait);
+  contention.idle_wait.emplace();
+  fields.Required("idle", ReadDuration, *contention.idle_wait);
+  fields.Required("most", ReadDuration, contention.most_apart);
   double rate = 0;
   if (fields.Required("rate", ReadNumber, rate) && !(rate >= 0 && rate <= 1)) {
     object.faults().Add(fields.At("rate"), "expected a share of the time that passes, 0 to 1");
     return;
   }
   contention.drift_permille = static_cast<int>(std::lround(rate * Contention::kAlone));
+  fields.RejectUnknown();
+}
+
+void ReadComesFirst(ObjectReader& object, Contention& contention) {
+  const Json* value = object.Find("comes_first");
+  if (value == nullptr) {
+    return;
+  }
+  const Path path = object.At("comes_first");
+  ObjectReader fields(*value, path, object.faults());
+  fields.Required("delay", ReadDuration, contention.first_delay);
+  double share = 0;
+  if (fields.Required("share", ReadNumber, share) && !(share >= 0 && share <= 1)) {
+    object.faults().Add(fields.At("share"), "expected a share of all collectives, 0 to 1");
+    return;
+  }
+  contention.first_permille = static_cast<int>(std::lround(share * Contention::kAlone));
   fields.RejectUnknown();
 }
 
@@ -171,6 +188,7 @@ void ReadContention(ObjectReader& fields, Contention& contention) {
   fields.Optional("collective_start", ReadDuration, contention.collective_start);
   ReadSpeed(fields, "to_host", contention.to_host);
   ReadRanksApart(fields, contention);
+  ReadComesFirst(fields, contention);
   contention.measured = true;
 }
 

@@ -4,31 +4,9 @@
 
 namespace dcsim {
 
-namespace {
-
-/// What tasks occupy, alone or each of them beside a collective.
-RankSpread SpreadOf(std::span<const GpuTask> compute, const Contention& contention, bool beside) {
-  std::vector<RankSpread::Occupied> occupied;
-  occupied.reserve(compute.size());
-  for (const GpuTask& task : compute) {
-    const std::int32_t rate = beside ? task.RateBesideCollective(contention) : Contention::kAlone;
-    occupied.push_back({Duration::FromNs(task.device * Contention::kAlone / rate),
-                        Duration::FromNs(task.room * Contention::kAlone / rate)});
-  }
-  return {occupied, contention.rank_drift};
-}
-
-}  // namespace
-
-GpuSharing::Options GpuSharing::Options::Of(const SimulationOptions& simulation,
-                                            int ranks,
-                                            std::span<const GpuTask> compute) {
+GpuSharing::Options GpuSharing::Options::Of(const SimulationOptions& simulation, int ranks) {
   Options options;
   options.contention = simulation.contention;
-  if (simulation.contention.measured) {
-    options.spread = SpreadOf(compute, simulation.contention, false);
-    options.spread_beside = SpreadOf(compute, simulation.contention, true);
-  }
   options.ranks = ranks;
   options.collective_gap = simulation.collective_gap.ns();
   options.start_gap = simulation.start_gap.ns();
@@ -57,11 +35,8 @@ bool GpuSharing::CollectiveRuns() const {
 void GpuSharing::Start(
     std::size_t stream, const GpuTask& task, bool at_once, std::size_t position, std::int64_t now) {
   Stream& state = streams_[stream];
-  if (stream == kCompute) {
-    position_ = position;
-    if (!at_once && (collective_ended_ == now || OnlyComputeRuns())) {
-      together_ = now;
-    }
+  if (stream == kCompute && !at_once && (collective_ended_ == now || OnlyComputeRuns())) {
+    together_ = now;
   }
   state.after_copy = at_once && state.task.use == DeviceUse::kSideStreaming;
   state.task = task;
@@ -78,6 +53,9 @@ void GpuSharing::Start(
     state.phase = Phase::kArriving;
     state.queued = at_once;
     state.event = now + (at_once ? options_.queued_gap : GapBefore(now));
+    if (!at_once && stream != kCompute && ComesFirst(stream, position)) {
+      HoldCompute(now);
+    }
     return;
   }
   if (const std::int64_t before = task.input_copies + (at_once ? 0 : task.start); before > 0) {
@@ -92,10 +70,54 @@ void GpuSharing::Start(
 /// for it, ranks are as far apart as they have drifted since they last went on together.
 std::int64_t GpuSharing::GapBefore(std::int64_t now) const {
   const Contention& contention = options_.contention;
-  if (!contention.idle_wait || options_.ranks == 1 || streams_[kCompute].running) {
-    return options_.collective_gap;
+  if (contention.idle_wait && options_.ranks > 1 && !streams_[kCompute].running) {
+    return options_.start_gap + contention.IdleWait(Duration::FromNs(now - together_)).ns();
   }
-  return options_.start_gap + contention.IdleWait(Duration::FromNs(now - together_)).ns();
+  return peer_ != nullptr ? options_.start_gap : options_.collective_gap;
+}
+
+/// Whether this rank's collective is one of those that start before the kernel which the same event
+/// let start. A hash, so that it is the same whenever it is asked.
+bool GpuSharing::ComesFirst(std::size_t stream, std::size_t position) const {
+  if (peer_ == nullptr) {
+    return false;
+  }
+  std::uint64_t mixed = (std::uint64_t{rank_} << 40U | std::uint64_t{stream} << 32U | position) + 1;
+  mixed *= 0x9e3779b97f4a7c15U;  // SplitMix64's finalizer
+  mixed = (mixed ^ mixed >> 30U) * 0xbf58476d1ce4e5b9U;
+  mixed = (mixed ^ mixed >> 27U) * 0x94d049bb133111ebU;
+  mixed ^= mixed >> 31U;
+  return static_cast<int>(mixed % Contention::kAlone) < options_.contention.first_permille;
+}
+
+/// What the compute stream has just started comes behind a collective that starts now.
+void GpuSharing::HoldCompute(std::int64_t now) {
+  Stream& compute = streams_[kCompute];
+  if (!compute.running || compute.started != now) {
+    return;
+  }
+  const std::int64_t later = now + options_.contention.first_delay.ns();
+  const bool arrived = compute.phase != Phase::kArriving;
+  compute.event = arrived ? later : std::max(compute.event, later);
+  compute.phase = Phase::kArriving;
+  disturbed_ = true;
+}
+
+/// Of a collective that gets as far as this phase's end: whether the other rank's has not yet, so
+/// that it waits in it. The one that comes last lets both go on.
+bool GpuSharing::WaitForPeer(std::size_t stream, Phase phase, std::int64_t now) {
+  Stream& state = streams_[stream];
+  if (peer_ == nullptr || state.task.use != DeviceUse::kCollective) {
+    return false;
+  }
+  Stream& other = peer_->streams_[stream];
+  if (other.running && other.phase == phase) {
+    other.event = now;
+    return false;
+  }
+  state.phase = phase;
+  state.event = kNever;
+  return true;
 }
 
 bool GpuSharing::Advance(std::size_t stream, std::int64_t now) {
@@ -117,9 +139,14 @@ bool GpuSharing::Advance(std::size_t stream, std::int64_t now) {
         FindPlaces(now);  // those of its thread blocks that have ended
         return false;
       }
-      End(stream, now);
-      return true;
+      if (WaitForPeer(stream, Phase::kFinishing, now)) {
+        return false;
+      }
+      break;
+    case Phase::kFinishing:
+      break;
   }
+  End(stream, now);
   return true;
 }
 
@@ -198,7 +225,6 @@ void GpuSharing::FindPlaces(std::int64_t now) {
 /// What needs multiprocessors waits for them.
 void GpuSharing::SeekRoom(std::size_t stream, std::int64_t now) {
   Stream& state = streams_[stream];
-  state.reached = now;
   if (const std::int64_t room = RoomAhead(state, now); room > 0) {
     state.phase = Phase::kHeld;
     state.event = now + room;
@@ -250,28 +276,15 @@ std::int64_t GpuSharing::RoomAhead(const Stream& state, std::int64_t now) const 
   return std::min(compute.task.room, std::max<std::int64_t>(0, left / compute.work_rate));
 }
 
-/// Multiprocessors are free for the running task; a collective then waits for the last rank.
+/// Multiprocessors are free for the running task; a collective then waits for the other rank.
 void GpuSharing::FindRoom(std::size_t stream, std::int64_t now) {
   Stream& state = streams_[stream];
-  const Stream& compute = streams_[kCompute];
-  disturbed_ = true;
   state.meets = options_.contention.measured && state.task.use == DeviceUse::kCollective &&
-                (state.phase == Phase::kHeld || compute.running);
-  if (state.meets) {
-    // All ranks reach one that is queued together, with kernels that ran beside the collective
-    // before it. One that an event lets start each of them reaches in its own time: when this rank
-    // has found room, the others are anywhere in their kernels.
-    const Duration hold = Duration::FromNs(state.queued ? now - state.reached : 0);
-    const Duration apart = options_.contention.RanksApart(Duration::FromNs(now - together_));
-    const RankSpread& spread = state.queued ? options_.spread_beside : options_.spread;
-    const Duration last = spread.LastStart(position_, hold, apart, options_.ranks);
-    if (last > hold) {
-      state.phase = Phase::kMeeting;
-      state.event = now + (last - hold).ns();
-      return;
-    }
+                (state.phase == Phase::kHeld || streams_[kCompute].running);
+  disturbed_ = true;
+  if (!WaitForPeer(stream, Phase::kMeeting, now)) {
+    BeginWork(stream, now);
   }
-  BeginWork(stream, now);
 }
 
 /// From here on the running task gets on, and takes of others' speed.
@@ -309,12 +322,8 @@ void GpuSharing::End(std::size_t stream, std::int64_t now) {
   }
 }
 
-void GpuSharing::RunOn(const GpuTask& task,
-                       std::size_t position,
-                       std::int64_t start,
-                       std::int64_t together) {
+void GpuSharing::RunOn(const GpuTask& task, std::int64_t start, std::int64_t together) {
   Stream& compute = streams_[kCompute];
-  position_ = position;
   together_ = together;
   compute.task = task;
   compute.started = start;

@@ -9,7 +9,6 @@
 #include "model/cost/work_cost.h"
 #include "model/ir/schedule.h"
 #include "sim/engine/gpu_task.h"
-#include "sim/engine/rank_spread.h"
 #include "sim/engine/simulate.h"
 
 namespace dcsim {
@@ -23,20 +22,29 @@ class GpuSharing {
 
   struct Options {
     Contention contention;
-    RankSpread spread;         // by position on the compute stream
-    RankSpread spread_beside;  // the same where all ranks' compute runs beside a collective
     int ranks = 1;
     std::int64_t collective_gap = 0;  // ns, before a collective that an event or the host let start
     std::int64_t start_gap = 0;       // of both, until its kernel runs on its own rank
     std::int64_t queued_gap = 0;      // before one that follows a task of its stream at once
 
-    /// compute   the tasks of the compute stream, by position
-    static Options Of(const SimulationOptions& simulation,
-                      int ranks,
-                      std::span<const GpuTask> compute);
+    static Options Of(const SimulationOptions& simulation, int ranks);
+
+    /// Whether two ranks that do the same at the same time may come apart.
+    bool RanksDiffer() const {
+      return ranks > 1 && contention.measured && contention.first_permille > 0;
+    }
   };
-  /// Options must outlive it.
-  explicit GpuSharing(const Options& options) : options_(options) {}
+  /// Options must outlive it. Ranks differ in which is first, a collective or a kernel.
+  explicit GpuSharing(const Options& options, std::uint32_t rank = 0)
+      : options_(options),
+        rank_(rank) {}
+
+  /// Two ranks whose collectives wait for each other, stream by stream. Each must outlive the
+  /// other's use of it, and stay where it is.
+  static void Join(GpuSharing& a, GpuSharing& b) {
+    a.peer_ = &b;
+    b.peer_ = &a;
+  }
 
   /// When something happens next to the stream's running task, kNever without one.
   std::int64_t event(std::size_t stream) const { return streams_[stream].event; }
@@ -48,8 +56,8 @@ class GpuSharing {
            state.displaced_by == 0;
   }
 
-  /// A task starts, `at_once` behind another one of its stream or later. Its position is that of
-  /// RankSpread, and of the compute stream only. One that takes no time ends, too.
+  /// A task starts, `at_once` behind another one of its stream or later; `position` is its place on
+  /// the stream within a step. One that takes no time ends, too.
   void Start(std::size_t stream,
              const GpuTask& task,
              bool at_once,
@@ -69,7 +77,7 @@ class GpuSharing {
 
   /// The compute stream has run on alone and is at a later task now, which started at `start`;
   /// without copies of inputs. `together`: when it last started one late, or before.
-  void RunOn(const GpuTask& task, std::size_t position, std::int64_t start, std::int64_t together);
+  void RunOn(const GpuTask& task, std::int64_t start, std::int64_t together);
   std::int64_t together() const { return together_; }
 
  private:
@@ -78,15 +86,16 @@ class GpuSharing {
   enum class Phase : std::uint8_t {
     kArriving,  // it has not reached the GPU yet
     kHeld,      // it waits for multiprocessors, and disturbs nothing
-    kMeeting,   // a collective that waits for the last rank, on its multiprocessors
+    kMeeting,   // a collective that waits for the other rank, on its multiprocessors
     kWorking,
+    kFinishing,  // a collective whose work is done here, not on the other rank
   };
 
   struct Stream {
     bool running = false;
     Phase phase = Phase::kWorking;
     bool queued = false;       // collective: it starts as the one before it on its stream ends
-    bool meets = false;        // collective: it waits for the last rank
+    bool meets = false;        // collective: compute was there when it came
     bool leaves_room = false;  // compute: it started beside a collective
     bool own_shard = false;    // copies: what peers have is here, the own shard comes
     bool after_copy = false;   // side streams: it follows a copy by multiprocessors at once
@@ -97,7 +106,6 @@ class GpuSharing {
     GpuTask task;
     std::int64_t started = 0;
     std::int64_t arrived = 0;  // compute: its kernel, behind copies of the step's inputs
-    std::int64_t reached = 0;  // side streams: the GPU
     std::int64_t event = kNever;
     std::int64_t work_left = 0;  // at work_updated, ns x Contention::kAlone
     std::int64_t work_updated = 0;
@@ -116,6 +124,9 @@ class GpuSharing {
   void FindPlaces(std::int64_t now);
   void DropDisplacers(std::int64_t now);
   std::int64_t GapBefore(std::int64_t now) const;
+  bool ComesFirst(std::size_t stream, std::size_t position) const;
+  void HoldCompute(std::int64_t now);
+  bool WaitForPeer(std::size_t stream, Phase phase, std::int64_t now);
   static std::int64_t WorkLeft(const Stream& state, std::int64_t now);
   static std::int64_t WorkEnd(const Stream& state);
   std::int64_t RoomAhead(const Stream& state, std::int64_t now) const;
@@ -132,8 +143,9 @@ class GpuSharing {
   void UpdateRates(std::int64_t now);
 
   const Options& options_;
+  std::uint32_t rank_ = 0;
+  GpuSharing* peer_ = nullptr;  // the other rank; null where one stands for all
   std::array<Stream, kStreamCount> streams_;
-  std::size_t position_ = 0;            // of the compute task that runs, or ran last
   std::int64_t together_ = 0;           // when compute last went on as on all other ranks
   std::int64_t collective_ended_ = -1;  // the last one
   bool disturbed_ = false;              // a task has started or ended since rates were looked at

@@ -7,17 +7,6 @@
 
 namespace dcsim {
 
-std::vector<GpuTask> SimulationRun::ComputeOf(const StepProgram& program) {
-  std::vector<GpuTask> compute;
-  const auto stream = static_cast<std::size_t>(StreamRole::kCompute);
-  const auto tasks = program.stream_tasks(stream);
-  compute.reserve(tasks.size());
-  for (const std::uint32_t task : tasks) {
-    compute.push_back(GpuTask::Of(program.cost(task), stream));
-  }
-  return compute;
-}
-
 /// The actor with the earliest event; of several at one time the first, so the host comes last.
 std::size_t SimulationRun::NextActor() const {
   std::size_t actor = 0;
@@ -62,36 +51,35 @@ void SimulationRun::StopAtDeadlock() {
   Stopped(Outcome::kDeadlock, TaskId(std::get<1>(first)), std::get<0>(first));
 }
 
-void SimulationRun::Loop() {
-  BeginTask();
-  while (true) {
-    const std::size_t actor = NextActor();
-    const std::int64_t event = actor == kHost ? host_event_ : gpu_.event(actor);
-    if (event == kNever || stopped_) {
-      break;
-    }
-    now_ = event;
-    if (actor == kHost) {
-      StepHost();
-    } else if (gpu_.Advance(actor, now_)) {
-      End(actor);
-      if (host_.phase == HostPhase::kQueueFull && queued_ <= host_.room) {
-        StepHost();  // at once: there is work before what it issues
-      }
-    }
-    SettleStreams();
-    gpu_.Settle(now_);
-    if (host_.phase != HostPhase::kIssuing) {
-      WakeHost();
+/// When something happens next, kNever where nothing does any more.
+std::int64_t SimulationRun::NextEvent() const {
+  const std::size_t actor = NextActor();
+  return stopped_ ? kNever : actor == kHost ? host_event_ : gpu_.event(actor);
+}
+
+void SimulationRun::Step() {
+  const std::size_t actor = NextActor();
+  now_ = NextEvent();
+  if (actor == kHost) {
+    StepHost();
+  } else if (gpu_.Advance(actor, now_)) {
+    End(actor);
+    if (host_.phase == HostPhase::kQueueFull && queued_ <= host_.room) {
+      StepHost();  // at once: there is work before what it issues
     }
   }
-  const bool finished = host_.phase == HostPhase::kDone && AllStreamsIdle();
-  if (result_.outcome == Outcome::kCompleted && !finished) {
-    StopAtDeadlock();
+  SettleStreams();
+  gpu_.Settle(now_);
+  if (host_.phase != HostPhase::kIssuing) {
+    WakeHost();
   }
 }
 
 Simulation SimulationRun::Result() {
+  const bool finished = host_.phase == HostPhase::kDone && AllStreamsIdle();
+  if (result_.outcome == Outcome::kCompleted && !finished) {
+    StopAtDeadlock();
+  }
   if (options_.warmup_steps > 0 && result_.step_ends.size() >= options_.warmup_steps) {
     result_.warmup_end = result_.step_ends[options_.warmup_steps - 1];
   }
@@ -103,22 +91,48 @@ Simulation SimulationRun::Result() {
   return std::move(result_);
 }
 
-Simulation SimulationRun::Run() {
+/// Everything before the first step; false where it already fails.
+bool SimulationRun::Begin() {
   if (options_.pinned_memory && schedule_.host_pinned() > *options_.pinned_memory) {
     Stopped(Outcome::kOutOfPinnedMemory, TaskId::None(), 0);
     result_.stop->requested = schedule_.host_pinned();
-    return Result();
+    return false;
   }
   if (memory_.AllocateResidents() != StepMemory::Status::kDone) {
     Stopped(Outcome::kOutOfMemory, TaskId::None(), 0);
-    return Result();
+    return false;
   }
   host_.driver_calls = memory_.driver_calls();
   if (!observers_.empty()) {
     ReportMemory(TaskId::None());
   }
-  Loop();
+  BeginTask();
+  return true;
+}
+
+Simulation SimulationRun::Run() {
+  if (Begin()) {
+    while (NextEvent() != kNever) {
+      Step();
+    }
+  }
   return Result();
+}
+
+Simulation SimulationRun::RunBoth(SimulationRun& run, SimulationRun& other) {
+  GpuSharing::Join(run.gpu_, other.gpu_);
+  if (!run.Begin() || !other.Begin()) {
+    return run.Result();
+  }
+  while (!run.stopped_ && !other.stopped_) {
+    const std::int64_t next = run.NextEvent();
+    const std::int64_t others = other.NextEvent();
+    if (next == kNever && others == kNever) {
+      break;
+    }
+    (others < next ? other : run).Step();
+  }
+  return other.stopped_ ? other.Result() : run.Result();
 }
 
 std::string_view OutcomeName(Outcome outcome) {
@@ -140,7 +154,12 @@ Simulation Simulate(const Schedule& schedule,
                     std::span<const WorkCost> costs,
                     const SimulationOptions& options,
                     std::span<Observer* const> observers) {
-  return SimulationRun(schedule, costs, options, observers).Run();
+  SimulationRun run(schedule, costs, options, observers);
+  if (!run.RanksDiffer()) {
+    return run.Run();
+  }
+  SimulationRun other(schedule, costs, options, {}, 1);
+  return SimulationRun::RunBoth(run, other);
 }
 
 }  // namespace dcsim

@@ -64,16 +64,16 @@ struct Simulation {
 };
 
 /// Runs the schedule again and again: warm-up, then measured steps, as one rank sees it, with every
-/// other rank doing the same at the same time.
+/// other rank doing the same. Where ranks may come apart (Contention::first_permille) a second one
+/// is simulated, whatever their number, and collectives wait for both; observers see the first.
 ///
 /// Discrete events over the host thread and one queue a stream. The host issues tasks in order,
 /// each for the host time of its work; a stream runs its tasks one after the other; a task starts
 /// when its stream is free, the tasks it waits for have ended and, for a collective, all earlier
 /// ones of its communicator have ended (NCCL runs those in issue order). Tasks that run at the same
-/// time slow each other as `contention` says; a collective that starts beside a matrix product or
-/// attention makes no progress before that has ended, since on some rank it finds no
-/// multiprocessor free (docs/costs.md). Allocator calls happen in host order. Running out of
-/// memory and deadlock are outcomes; pinned host memory is taken before the first step.
+/// time slow each other as `contention` says; a collective waits for multiprocessors, and for the
+/// other rank to have found some (docs/costs.md). Allocator calls happen in host order. Running out
+/// of memory and deadlock are outcomes; pinned host memory is taken before the first step.
 ///
 ///   costs   by WorkId of the schedule
 Simulation Simulate(const Schedule& schedule,

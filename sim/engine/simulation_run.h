@@ -59,26 +59,31 @@ class SimulationRun {
   SimulationRun(const Schedule& schedule,
                 std::span<const WorkCost> costs,
                 const SimulationOptions& options,
-                std::span<Observer* const> observers)
+                std::span<Observer* const> observers,
+                std::uint32_t rank = 0)
       : schedule_(schedule),
         program_(schedule, costs),
         options_(options),
         observers_(observers),
         memory_(schedule, options.allocator),
-        sharing_(GpuSharing::Options::Of(options, schedule.ranks(), ComputeOf(program_))),
-        gpu_(sharing_),
+        sharing_(GpuSharing::Options::Of(options, schedule.ranks())),
+        gpu_(sharing_, rank),
         steps_(options.warmup_steps + options.measured_steps) {}
 
+  /// The rank alone, or with another one that does the same: their collectives wait for each other.
   Simulation Run();
+  static Simulation RunBoth(SimulationRun& run, SimulationRun& other);
+  bool RanksDiffer() const { return sharing_.RanksDiffer(); }
 
  private:
-  static std::vector<GpuTask> ComputeOf(const StepProgram& program);
   static constexpr std::int64_t kNever = GpuSharing::kNever;
   static constexpr std::size_t kHost = kStreamCount;
   static constexpr auto kCompute = static_cast<std::size_t>(StreamRole::kCompute);
 
-  void Loop();
+  bool Begin();
   std::size_t NextActor() const;
+  std::int64_t NextEvent() const;
+  void Step();
   void Stopped(Outcome outcome, TaskId task, std::uint32_t step);
   void StopAtDeadlock();
   Simulation Result();

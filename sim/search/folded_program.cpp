@@ -344,7 +344,7 @@ class Folder {
     program_.wait_host = Scaled(cluster.host.event, cluster.host_slowdown).ns();
     const auto options = OptionsFor(schedule_, cluster);
     program_.synchronize = options.synchronize.ns();
-    program_.sharing = GpuSharing::Options::Of(options, problem_.ranks, ComputeOfStep());
+    program_.sharing = GpuSharing::Options::Of(options, problem_.ranks);
     program_.one_communicator = !CopiesParams() && schedule_.options().communicators == 1;
     program_.room = FindLaunchRoom(program_, launches_, options.launch_queue);
     covered_ = covered_ && program_.room.least_slack >= 0;
@@ -352,17 +352,6 @@ class Folder {
 
   /// Gathers are copies from the other ranks' memory, and queue in no communicator.
   bool CopiesParams() const { return schedule_.options().gather_engine == Engine::kCopyEngine; }
-
-  /// Of one step; the first step's end is the end of such a step.
-  std::vector<GpuTask> ComputeOfStep() {
-    std::vector<GpuTask> step;
-    const std::uint32_t first = program_.first_step[Index(Counter::kCompute)];
-    for (std::size_t i = first; i < program_.compute.size(); ++i) {
-      step.push_back(program_.compute[i].gpu);
-    }
-    covered_ = covered_ && first <= step.size();
-    return step;
-  }
 
   const SearchProblem& problem_;
   const Schedule& schedule_;

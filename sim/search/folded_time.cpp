@@ -15,6 +15,9 @@ constexpr std::size_t kGatherStream = static_cast<std::size_t>(StreamRole::kGath
 constexpr std::size_t kReduceStream = static_cast<std::size_t>(StreamRole::kReduce);
 constexpr std::size_t kFoldedStreams = 4;  // candidates leave the offload stream empty
 
+constexpr std::array<Counter, kFoldedStreams> kCounterOf = {Counter::kCompute, Counter::kGather,
+                                                            Counter::kReduce, Counter::kCopy};
+
 constexpr std::size_t At(Counter counter) {
   return static_cast<std::size_t>(counter);
 }
@@ -50,18 +53,35 @@ struct NextTask {
 /// order. The host is no actor: where it does not wait, it issues tasks at times known beforehand.
 class FoldedRun {
  public:
-  FoldedRun(const FoldedProgram& program, const FoldedPlan& plan)
+  FoldedRun(const FoldedProgram& program, const FoldedPlan& plan, std::uint32_t rank = 0)
       : program_(program),
         plan_(plan),
-        gpu_(program.sharing),
+        gpu_(program.sharing, rank),
         delays_(plan.syncs.size() + 1) {}
 
-  Duration StepTime() {
-    to_settle_ = (1U << kFoldedStreams) - 1;
-    ResolveSyncs();
-    Settle();
-    while (Advance()) {
+  void Run() {
+    Begin();
+    while (NextEvent() != kNever) {
+      Step();
     }
+  }
+
+  /// The counterpart of SimulationRun::RunBoth.
+  static void RunBoth(FoldedRun& run, FoldedRun& other) {
+    GpuSharing::Join(run.gpu_, other.gpu_);
+    run.Begin();
+    other.Begin();
+    while (true) {
+      const std::int64_t next = run.NextEvent();
+      const std::int64_t others = other.NextEvent();
+      if (next == kNever && others == kNever) {
+        return;
+      }
+      (others < next ? other : run).Step();
+    }
+  }
+
+  Duration StepTime() const {
     DCSIM_CHECK(resolved_ == plan_.syncs.size()) << "a folded plan cannot deadlock";
     std::int64_t first = program_.first_host;
     std::int64_t last = plan_.host + delays_.back();
@@ -73,18 +93,36 @@ class FoldedRun {
   }
 
  private:
-  bool Advance() {
-    RunComputeAlone();
+  void Begin() {
+    to_settle_ = (1U << kFoldedStreams) - 1;
+    ResolveSyncs();
+    Settle();
+  }
+
+  /// Streams whose next event on the GPU, and whose next task's issue, come first.
+  struct Next {
     std::size_t device = 0;
     std::size_t host = 0;
+  };
+
+  Next FindNextEvents() const {
+    Next next;
     for (std::size_t s = 1; s < kFoldedStreams; ++s) {
-      device = gpu_.event(s) < gpu_.event(device) ? s : device;
-      host = IssuedBefore(streams_[s], streams_[host]) ? s : host;
+      next.device = gpu_.event(s) < gpu_.event(next.device) ? s : next.device;
+      next.host = IssuedBefore(streams_[s], streams_[next.host]) ? s : next.host;
     }
+    return next;
+  }
+
+  std::int64_t NextEvent() const {
+    const Next next = FindNextEvents();
+    return std::min(gpu_.event(next.device), streams_[next.host].issued);
+  }
+
+  void Step() {
+    RunComputeAlone();
+    const auto [device, host] = FindNextEvents();
     if (gpu_.event(device) <= streams_[host].issued) {
-      if (gpu_.event(device) == kNever) {
-        return false;
-      }
       now_ = gpu_.event(device);
       if (gpu_.Advance(device, now_)) {
         Count(device, false);
@@ -97,7 +135,6 @@ class FoldedRun {
     }
     Settle();
     gpu_.Settle(now_);
-    return true;
   }
 
   static bool IssuedBefore(const FoldedStream& a, const FoldedStream& b) {
@@ -181,23 +218,24 @@ class FoldedRun {
 
   void Start(std::size_t stream, const NextTask& next) {
     const FoldedStream& state = streams_[stream];
-    const std::size_t position = stream == kComputeStream ? PositionInStep(state.next) : 0;
-    gpu_.Start(stream, next.task, now_ == state.free_since, position, now_);
+    gpu_.Start(stream, next.task, now_ == state.free_since, PositionInStep(stream, state.next),
+               now_);
     if (next.task.device == 0) {
       Count(stream, next.is_wait);
     }
   }
 
-  /// The first step's end is the end of a step.
-  std::size_t PositionInStep(std::size_t compute) const {
-    const std::size_t first = program_.first_step[At(Counter::kCompute)];
-    return compute < first ? program_.compute.size() - 2 * first + compute : compute - first;
+  /// The first step's end is the end of a step. Of the compute stream nobody asks for it.
+  std::size_t PositionInStep(std::size_t stream, std::size_t task) const {
+    if (stream == kComputeStream) {
+      return 0;
+    }
+    const std::size_t first = program_.first_step[At(kCounterOf[stream])];
+    return task < first ? TasksOf(stream).size() - 2 * first + task : task - first;
   }
 
   /// A task of the stream has ended.
   void Count(std::size_t stream, bool is_wait) {
-    static constexpr std::array<Counter, kFoldedStreams> kCounterOf = {
-        Counter::kCompute, Counter::kGather, Counter::kReduce, Counter::kCopy};
     FoldedStream& state = streams_[stream];
     state.free_since = now_;
     to_settle_ = (1U << kFoldedStreams) - 1;
@@ -297,7 +335,7 @@ class FoldedRun {
     }
     done_[At(Counter::kCompute)] += at - compute.next;
     compute.next = at;
-    gpu_.RunOn(program_.compute[at].gpu, PositionInStep(at), started, together);
+    gpu_.RunOn(program_.compute[at].gpu, started, together);
     now_ = started;
   }
 
@@ -327,7 +365,14 @@ std::optional<Duration> FindFoldedStepTime(const SearchProblem& problem,
   if (!StaysAhead(program.room, plan)) {
     return std::nullopt;
   }
-  return FoldedRun(program, plan).StepTime();
+  FoldedRun run(program, plan);
+  if (!program.sharing.RanksDiffer()) {
+    run.Run();
+    return run.StepTime();
+  }
+  FoldedRun other(program, plan, 1);
+  FoldedRun::RunBoth(run, other);
+  return run.StepTime();
 }
 
 }  // namespace dcsim

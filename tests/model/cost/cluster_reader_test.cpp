@@ -246,11 +246,11 @@ TEST(ClusterReaderTest, ContentionIsRead) {
   EXPECT_FALSE(gpu.gaps.start);
   EXPECT_FALSE(gpu.contention.idle_wait);
   EXPECT_EQ(gpu.contention.collective_multiprocessors, 0);
-  EXPECT_EQ(gpu.contention.RanksApart(Duration::FromUs(1000)), Duration());
+  EXPECT_EQ(gpu.contention.first_permille, 0);
 }
 
-// Behind a collective that compute waited for 20 us, and a hundredth of the time that passes, but
-// never more than 500.
+// A collective that compute waits for meets ranks that are 2 us and a hundredth of the time that
+// passes apart, but never more than 500.
 TEST(ClusterReaderTest, LawsOfContentionAreRead) {
   Json document = ClusterDocument();
   document["collective_channels"] = 24;
@@ -261,8 +261,8 @@ TEST(ClusterReaderTest, LawsOfContentionAreRead) {
       {"streaming_kernel", "3 us"},
       {"collective_start", "8 us"},
       {"to_host", 0.9},
-      {"ranks_apart",
-       {{"together", "20 us"}, {"idle", "2 us"}, {"rate", 0.01}, {"most", "500 us"}}},
+      {"ranks_apart", {{"idle", "2 us"}, {"rate", 0.01}, {"most", "500 us"}}},
+      {"comes_first", {{"share", 0.4}, {"delay", "7 us"}}},
       {"source", "made up"}};
   const Cluster cluster = ReadCluster(document, PointerLocator("c"));
   const Contention& contention = cluster.gpu.contention;
@@ -274,11 +274,10 @@ TEST(ClusterReaderTest, LawsOfContentionAreRead) {
   EXPECT_EQ(contention.streaming_kernel, Duration::FromUs(3));
   EXPECT_EQ(contention.collective_start, Duration::FromUs(8));
   EXPECT_EQ(contention.to_host, 900);
-  EXPECT_EQ(contention.RanksApart(Duration()), Duration::FromUs(20));
   EXPECT_EQ(contention.IdleWait(Duration::FromUs(300)), Duration::FromUs(5));
   EXPECT_EQ(contention.IdleWait(Duration::FromUs(90'000)), Duration::FromUs(500));
-  EXPECT_EQ(contention.RanksApart(Duration::FromUs(1000)), Duration::FromUs(30));
-  EXPECT_EQ(contention.RanksApart(Duration::FromUs(1'000'000)), Duration::FromUs(500));
+  EXPECT_EQ(contention.first_permille, 400);
+  EXPECT_EQ(contention.first_delay, Duration::FromUs(7));
 }
 
 TEST(ClusterReaderTest, StragglerIsRead) {
@@ -511,11 +510,17 @@ INSTANTIATE_TEST_SUITE_P(
         Break{"RanksApartTooFast",
               [](Json& d) {
                 d["gpu"]["contention"] = {
-                    {"ranks_apart", {{"together", "1 us"}, {"rate", 1.5}, {"most", "1 us"}}},
+                    {"ranks_apart", {{"idle", "1 us"}, {"rate", 1.5}, {"most", "1 us"}}},
                     {"source", ""}};
               },
               "c: /gpu/contention/ranks_apart/rate: expected a share of the time that passes, 0 to "
               "1"},
+        Break{"FirstMoreOftenThanAlways",
+              [](Json& d) {
+                d["gpu"]["contention"] = {{"comes_first", {{"share", 1.1}, {"delay", "1 us"}}},
+                                          {"source", ""}};
+              },
+              "c: /gpu/contention/comes_first/share: expected a share of all collectives, 0 to 1"},
         Break{"ContentionWithoutSource", [](Json& d) { d["gpu"]["contention"] = Json::object(); },
               "c: /gpu/contention: key 'source' is missing"},
         Break{"GapWithoutUnit",

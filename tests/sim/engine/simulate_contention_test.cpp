@@ -100,7 +100,7 @@ SimulationOptions Drifting() {
   options.start_gap = Duration::FromNs(3);
   options.contention.idle_wait = Duration::FromNs(2);
   options.contention.drift_permille = 100;
-  options.contention.rank_drift = Duration::FromNs(100);
+  options.contention.most_apart = Duration::FromNs(100);
   return options;
 }
 
@@ -125,19 +125,17 @@ TEST(SimulateContentionTest, RanksDriftNoFurtherThanMost) {
   const TaskId gather = kit.Collective(kGather, {20}, 0, {before});
   kit.SetUse(gather, kCollective);
   SimulationOptions options = Drifting();
-  options.contention.rank_drift = Duration::FromNs(4);
+  options.contention.most_apart = Duration::FromNs(4);
   EXPECT_EQ(kit.Run(options).at(gather), (Interval{50, 77}));
 }
 
-// Where compute runs on, the gap is what it was; this far apart, ranks find room at once.
+// Where compute runs on, the gap is what it was.
 TEST(SimulateContentionTest, CollectiveBesideComputeHasItsGap) {
   StepKit kit;
   kit.Kernel(kCompute, {100});
   const TaskId gather = kit.Collective(kGather, {30});
   kit.SetUse(gather, kCollective);
-  SimulationOptions options = Drifting();
-  options.contention.rank_drift = Duration();
-  EXPECT_EQ(kit.Run(options).at(gather), (Interval{0, 37}));
+  EXPECT_EQ(kit.Run(Drifting()).at(gather), (Interval{0, 37}));
 }
 
 // The gather is there at 7 and finds no room beside the first product; from 100 it runs at 0.6, 30
@@ -324,10 +322,6 @@ TEST(SimulateContentionTest, CollectiveTakesThePlaceOfTheOneBefore) {
   options.queued_gap = Duration::FromNs(3);
   EXPECT_EQ(kit.Run(options).at(first), (Interval{0, 50}));
   EXPECT_EQ(kit.Run(options).at(second), (Interval{50, 103}));
-  // On another rank, which is anywhere in its product, it may not find that place: 250 in the mean.
-  options.contention.rank_drift = Duration::FromNs(1000);
-  options.contention.rank_skew = Duration::FromNs(1000);
-  EXPECT_EQ(kit.Run(options).at(second), (Interval{50, 353}));
 }
 
 // A reduction waits for its communicator, a product for the gather that has it: both go on at 104,
@@ -381,76 +375,6 @@ TEST(SimulateContentionTest, AnEventTakesTimeToStartAKernelThatSaysSo) {
   const RunRecord run = kit.Run(Contending());
   EXPECT_EQ(run.at(first), (Interval{50, 86}));
   EXPECT_EQ(run.at(second), (Interval{86, 116}));
-}
-
-/// Products of 100 without a break, and a gather that begins at 140, reaches the GPU at 150, beside
-/// the second product, and is held to 200; it takes 30, and 4 to start.
-struct HeldGather {
-  explicit HeldGather(StreamRole before) {
-    for (int i = 0; i < 4; ++i) {
-      products.push_back(kit.Kernel(kCompute, {100}));
-      kit.SetUse(products.back(), kMatmul);
-    }
-    const TaskId kernel = kit.Kernel(before, {140});
-    gather = kit.Collective(kGather, {30}, 0, {kernel});
-    kit.SetUse(gather, kCollective);
-    options.collective_gap = Duration::FromNs(10);
-    options.queued_gap = Duration::FromNs(10);
-    options.contention.rank_drift = Duration::FromNs(1000);
-    options.contention.rank_skew = Duration::FromNs(1000);
-    options.contention.collective_start = Duration::FromNs(4);
-    Rate(options, kMatmul, kCollective) = 500;
-  }
-
-  StepKit kit;
-  std::vector<TaskId> products;
-  TaskId gather;
-  SimulationOptions options = Contending();
-};
-
-// An event lets it start on each rank in its own time: when this one has found room the other is
-// anywhere in its products, and 50 from room in the mean. From 200 to 250 the gather stands on its
-// multiprocessors, where the third product runs at 0.5.
-TEST(SimulateContentionTest, CollectiveWaitsForTheLastRank) {
-  HeldGather step(kCopy);
-  const RunRecord run = step.kit.Run(step.options);
-  EXPECT_EQ(run.at(step.gather), (Interval{140, 284}));
-  // 84 beside the gather do 42 of its 100.
-  EXPECT_EQ(run.at(step.products[2]), (Interval{200, 342}));
-}
-
-// Behind another collective both ranks reach it together, at 150, in products that take 200 beside
-// that one. From a hold of 50, the last of both is expected after 200 - 200 (1 - 0.25^2) / 2 =
-// 106.25, at 256.
-TEST(SimulateContentionTest, AQueuedCollectiveIsReachedByAllRanksTogether) {
-  HeldGather step(kGather);
-  const RunRecord run = step.kit.Run(step.options);
-  EXPECT_EQ(run.at(step.gather), (Interval{140, 290}));
-  // 90 beside the gather do 45 of its 100.
-  EXPECT_EQ(run.at(step.products[2]), (Interval{200, 345}));
-}
-
-// Compute that has just waited for a gather goes on at the same time on all ranks: nothing to wait
-// for when the next one comes.
-TEST(SimulateContentionTest, RanksAreTogetherBehindACollectiveThatComputeWaitedFor) {
-  StepKit kit;
-  const TaskId first = kit.Collective(kGather, {30});
-  const TaskId wait = kit.Wait(kCompute, {first});
-  const TaskId product = kit.Kernel(kCompute, {100});
-  const TaskId second = kit.Collective(kGather, {30});
-  kit.Kernel(kCompute, {100});
-  static_cast<void>(wait);
-  kit.SetUse(product, kMatmul);
-  kit.SetUse(first, kCollective);
-  kit.SetUse(second, kCollective);
-  SimulationOptions options = Contending();
-  options.queued_gap = Duration::FromNs(5);
-  options.contention.rank_drift = Duration::FromNs(1000);
-  options.contention.drift_permille = 10;
-  const RunRecord run = kit.Run(options);
-  EXPECT_EQ(run.at(product), (Interval{30, 130}));
-  // Held to 130; 100 after they went on together ranks are 1 apart, a hundredth of the product.
-  EXPECT_EQ(run.at(second), (Interval{30, 160}));
 }
 
 }  // namespace

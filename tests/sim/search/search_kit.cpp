@@ -29,8 +29,9 @@ Cluster ContendedCluster(std::uint64_t seed) {
   contention.measured = true;
   contention.streaming_kernel = Duration::FromNs(static_cast<std::int64_t>(random.Below(2)) * 900);
   contention.collective_start = Duration::FromNs(static_cast<std::int64_t>(random.Below(3)) * 800);
-  contention.rank_drift = Duration::FromUs(static_cast<std::int64_t>(random.Below(3)) * 90);
-  contention.rank_skew = Duration::FromUs(static_cast<std::int64_t>(random.Below(3)) * 3);
+  contention.first_permille = static_cast<int>(random.Below(3)) * 400;
+  contention.first_delay = Duration::FromUs(static_cast<std::int64_t>(random.Below(3)) * 3);
+  contention.most_apart = Duration::FromUs(static_cast<std::int64_t>(random.Below(3)) * 90);
   contention.drift_permille = static_cast<int>(random.Below(3)) * 20;
   if (random.Below(2) == 0) {
     cluster.gpu.gaps.start = Duration::FromNs(static_cast<std::int64_t>(random.Below(3)) * 300);
