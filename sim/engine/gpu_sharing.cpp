@@ -113,6 +113,7 @@ bool GpuSharing::WaitForPeer(std::size_t stream, Phase phase, std::int64_t now) 
   Stream& other = peer_->streams_[stream];
   if (other.running && other.phase == phase) {
     other.event = now;
+    peer_->woken_ = true;
     return false;
   }
   state.phase = phase;

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <span>
+#include <utility>
 
 #include "model/cost/work_cost.h"
 #include "model/ir/schedule.h"
@@ -45,6 +45,8 @@ class GpuSharing {
     a.peer_ = &b;
     b.peer_ = &a;
   }
+  /// Whether the other rank has changed an event() since this was asked.
+  bool TakeWoken() { return std::exchange(woken_, false); }
 
   /// When something happens next to the stream's running task, kNever without one.
   std::int64_t event(std::size_t stream) const { return streams_[stream].event; }
@@ -145,6 +147,7 @@ class GpuSharing {
   const Options& options_;
   std::uint32_t rank_ = 0;
   GpuSharing* peer_ = nullptr;  // the other rank; null where one stands for all
+  bool woken_ = false;
   std::array<Stream, kStreamCount> streams_;
   std::int64_t together_ = 0;           // when compute last went on as on all other ranks
   std::int64_t collective_ended_ = -1;  // the last one

@@ -1,5 +1,6 @@
 #include "sim/engine/simulate.h"
 
+#include <algorithm>
 #include <array>
 #include <tuple>
 
@@ -8,12 +9,16 @@
 namespace dcsim {
 
 /// The actor with the earliest event; of several at one time the first, so the host comes last.
-std::size_t SimulationRun::NextActor() const {
+SimulationRun::Next SimulationRun::FindNext() const {
+  if (stopped_) {
+    return {};
+  }
   std::size_t actor = 0;
   for (std::size_t s = 1; s < kStreamCount; ++s) {
     actor = gpu_.event(s) < gpu_.event(actor) ? s : actor;
   }
-  return host_event_ < gpu_.event(actor) ? kHost : actor;
+  const std::int64_t event = gpu_.event(actor);
+  return host_event_ < event ? Next{kHost, host_event_} : Next{actor, event};
 }
 
 /// Steps that the host has issued and every stream has run have ended.
@@ -51,19 +56,12 @@ void SimulationRun::StopAtDeadlock() {
   Stopped(Outcome::kDeadlock, TaskId(std::get<1>(first)), std::get<0>(first));
 }
 
-/// When something happens next, kNever where nothing does any more.
-std::int64_t SimulationRun::NextEvent() const {
-  const std::size_t actor = NextActor();
-  return stopped_ ? kNever : actor == kHost ? host_event_ : gpu_.event(actor);
-}
-
-void SimulationRun::Step() {
-  const std::size_t actor = NextActor();
-  now_ = NextEvent();
-  if (actor == kHost) {
+void SimulationRun::Step(const Next& next) {
+  now_ = next.at;
+  if (next.actor == kHost) {
     StepHost();
-  } else if (gpu_.Advance(actor, now_)) {
-    End(actor);
+  } else if (gpu_.Advance(next.actor, now_)) {
+    End(next.actor);
     if (host_.phase == HostPhase::kQueueFull && queued_ <= host_.room) {
       StepHost();  // at once: there is work before what it issues
     }
@@ -112,8 +110,8 @@ bool SimulationRun::Begin() {
 
 Simulation SimulationRun::Run() {
   if (Begin()) {
-    while (NextEvent() != kNever) {
-      Step();
+    for (Next next = FindNext(); next.at != kNever; next = FindNext()) {
+      Step(next);
     }
   }
   return Result();
@@ -124,15 +122,24 @@ Simulation SimulationRun::RunBoth(SimulationRun& run, SimulationRun& other) {
   if (!run.Begin() || !other.Begin()) {
     return run.Result();
   }
-  while (!run.stopped_ && !other.stopped_) {
-    const std::int64_t next = run.NextEvent();
-    const std::int64_t others = other.NextEvent();
-    if (next == kNever && others == kNever) {
-      break;
+  Next next = run.FindNext();
+  Next others = other.FindNext();
+  const auto step = [](SimulationRun& of, Next& its, SimulationRun& peer, Next& peers) {
+    of.Step(its);
+    its = of.FindNext();
+    peers = peer.gpu_.TakeWoken() ? peer.FindNext() : peers;
+  };
+  while (!run.stopped_ && !other.stopped_ && std::min(next.at, others.at) != kNever) {
+    if (others.at < next.at) {
+      step(other, others, run, next);
+    } else {
+      step(run, next, other, others);
     }
-    (others < next ? other : run).Step();
   }
-  return other.stopped_ ? other.Result() : run.Result();
+  const std::uint64_t tasks = run.result_.tasks_executed + other.result_.tasks_executed;
+  Simulation result = other.stopped_ ? other.Result() : run.Result();
+  result.tasks_executed = tasks;
+  return result;
 }
 
 std::string_view OutcomeName(Outcome outcome) {

@@ -57,7 +57,7 @@ struct Simulation {
   Bytes peak_live;                 // over the measured steps
   Bytes live_after_step;           // buffers alive when the host has issued the last step
   Bytes allocated_after_step;      // the allocator's view of the same
-  std::uint64_t tasks_executed = 0;
+  std::uint64_t tasks_executed = 0;  // by all ranks that were simulated
 
   /// Per step, the time between its end and that of the step before; of the measured steps.
   std::vector<Duration> measured_step_times(std::uint32_t warmup_steps) const;

@@ -80,10 +80,15 @@ class SimulationRun {
   static constexpr std::size_t kHost = kStreamCount;
   static constexpr auto kCompute = static_cast<std::size_t>(StreamRole::kCompute);
 
+  /// What happens next, at kNever where nothing does any more.
+  struct Next {
+    std::size_t actor = 0;
+    std::int64_t at = kNever;
+  };
+
   bool Begin();
-  std::size_t NextActor() const;
-  std::int64_t NextEvent() const;
-  void Step();
+  Next FindNext() const;
+  void Step(const Next& next);
   void Stopped(Outcome outcome, TaskId task, std::uint32_t step);
   void StopAtDeadlock();
   Simulation Result();

@@ -61,8 +61,8 @@ class FoldedRun {
 
   void Run() {
     Begin();
-    while (NextEvent() != kNever) {
-      Step();
+    for (Next next = FindNext(); next.at != kNever; next = FindNext()) {
+      Step(next);
     }
   }
 
@@ -71,13 +71,19 @@ class FoldedRun {
     GpuSharing::Join(run.gpu_, other.gpu_);
     run.Begin();
     other.Begin();
-    while (true) {
-      const std::int64_t next = run.NextEvent();
-      const std::int64_t others = other.NextEvent();
-      if (next == kNever && others == kNever) {
-        return;
+    Next next = run.FindNext();
+    Next others = other.FindNext();
+    const auto step = [](FoldedRun& of, Next& its, FoldedRun& peer, Next& peers) {
+      of.Step(its);
+      its = of.FindNext();
+      peers = peer.gpu_.TakeWoken() ? peer.FindNext() : peers;
+    };
+    while (std::min(next.at, others.at) != kNever) {
+      if (others.at < next.at) {
+        step(other, others, run, next);
+      } else {
+        step(run, next, other, others);
       }
-      (others < next ? other : run).Step();
     }
   }
 
@@ -97,44 +103,41 @@ class FoldedRun {
     to_settle_ = (1U << kFoldedStreams) - 1;
     ResolveSyncs();
     Settle();
+    RunComputeAlone();
   }
 
-  /// Streams whose next event on the GPU, and whose next task's issue, come first.
+  /// An event of a stream on the GPU, or the issue of its next task.
   struct Next {
-    std::size_t device = 0;
-    std::size_t host = 0;
+    std::size_t stream = 0;
+    bool issues = false;
+    std::int64_t at = kNever;
   };
 
-  Next FindNextEvents() const {
-    Next next;
+  Next FindNext() const {
+    std::size_t device = 0;
+    std::size_t host = 0;
     for (std::size_t s = 1; s < kFoldedStreams; ++s) {
-      next.device = gpu_.event(s) < gpu_.event(next.device) ? s : next.device;
-      next.host = IssuedBefore(streams_[s], streams_[next.host]) ? s : next.host;
+      device = gpu_.event(s) < gpu_.event(device) ? s : device;
+      host = IssuedBefore(streams_[s], streams_[host]) ? s : host;
     }
-    return next;
-  }
-
-  std::int64_t NextEvent() const {
-    const Next next = FindNextEvents();
-    return std::min(gpu_.event(next.device), streams_[next.host].issued);
-  }
-
-  void Step() {
-    RunComputeAlone();
-    const auto [device, host] = FindNextEvents();
     if (gpu_.event(device) <= streams_[host].issued) {
-      now_ = gpu_.event(device);
-      if (gpu_.Advance(device, now_)) {
-        Count(device, false);
-      }
-    } else {
-      now_ = streams_[host].issued;
+      return {device, false, gpu_.event(device)};
+    }
+    return {host, true, streams_[host].issued};
+  }
+
+  void Step(const Next& next) {
+    now_ = next.at;
+    if (next.issues) {
       host_time_ = now_;
-      host_key_ = streams_[host].issued_key;
-      to_settle_ |= 1U << host;
+      host_key_ = streams_[next.stream].issued_key;
+      to_settle_ |= 1U << next.stream;
+    } else if (gpu_.Advance(next.stream, now_)) {
+      Count(next.stream, false);
     }
     Settle();
     gpu_.Settle(now_);
+    RunComputeAlone();
   }
 
   static bool IssuedBefore(const FoldedStream& a, const FoldedStream& b) {
