@@ -51,12 +51,12 @@ struct Stop {
 struct Simulation {
   Outcome outcome = Outcome::kCompleted;
   std::optional<Stop> stop;
-  std::vector<SimTime> step_ends;  // all tasks done, on the host too; warm-up included
-  SimTime warmup_end;              // end of the last warm-up step, 0 without one
-  AllocatorStats memory;           // peaks and retries over the measured steps
-  Bytes peak_live;                 // over the measured steps
-  Bytes live_after_step;           // buffers alive when the host has issued the last step
-  Bytes allocated_after_step;      // the allocator's view of the same
+  std::vector<SimTime> step_ends;    // all tasks done, on the host too; warm-up included
+  SimTime warmup_end;                // end of the last warm-up step, 0 without one
+  AllocatorStats memory;             // peaks and retries over the measured steps
+  Bytes peak_live;                   // over the measured steps
+  Bytes live_after_step;             // buffers alive when the host has issued the last step
+  Bytes allocated_after_step;        // the allocator's view of the same
   std::uint64_t tasks_executed = 0;  // by all ranks that were simulated
 
   /// Per step, the time between its end and that of the step before; of the measured steps.

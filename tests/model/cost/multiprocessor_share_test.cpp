@@ -145,8 +145,8 @@ INSTANTIATE_TEST_SUITE_P(Products,
                                          OwnTilesRow{"BlocksOfManyWaves", "gemm", 2112, 0, 0}),
                          [](const auto& row) { return row.param.name; });
 
-// A convolution's backward pass is several kernels; only its longest one, of 40 us and one wave, has
-// such tiles.
+// A convolution's backward pass is several kernels; only its longest one, of 40 us and one wave,
+// has such tiles.
 TEST(MultiprocessorShareTest, TilesAreThoseOfTheLongestKernel) {
   Kernel longest;
   longest.name = "gemm";
