@@ -138,6 +138,16 @@ void ReadContentionRow(const Json& value,
   fields.RejectUnknown();
 }
 
+/// A share of a whole, which has to be there. `expected` completes the error.
+void ReadPermille(ObjectReader& fields, std::string_view key, const char* expected, int& permille) {
+  double share = 0;
+  if (fields.Required(key, ReadNumber, share) && !(share >= 0 && share <= 1)) {
+    fields.faults().Add(fields.At(key), expected);
+    return;
+  }
+  permille = static_cast<int>(std::lround(share * Contention::kAlone));
+}
+
 void ReadRanksApart(ObjectReader& object, Contention& contention) {
   const Json* value = object.Find("ranks_apart");
   if (value == nullptr) {
@@ -148,12 +158,8 @@ void ReadRanksApart(ObjectReader& object, Contention& contention) {
   contention.idle_wait.emplace();
   fields.Required("idle", ReadDuration, *contention.idle_wait);
   fields.Required("most", ReadDuration, contention.most_apart);
-  double rate = 0;
-  if (fields.Required("rate", ReadNumber, rate) && !(rate >= 0 && rate <= 1)) {
-    object.faults().Add(fields.At("rate"), "expected a share of the time that passes, 0 to 1");
-    return;
-  }
-  contention.drift_permille = static_cast<int>(std::lround(rate * Contention::kAlone));
+  ReadPermille(fields, "rate", "expected a share of the time that passes, 0 to 1",
+               contention.drift_permille);
   fields.RejectUnknown();
 }
 
@@ -165,12 +171,8 @@ void ReadComesFirst(ObjectReader& object, Contention& contention) {
   const Path path = object.At("comes_first");
   ObjectReader fields(*value, path, object.faults());
   fields.Required("delay", ReadDuration, contention.first_delay);
-  double share = 0;
-  if (fields.Required("share", ReadNumber, share) && !(share >= 0 && share <= 1)) {
-    object.faults().Add(fields.At("share"), "expected a share of all collectives, 0 to 1");
-    return;
-  }
-  contention.first_permille = static_cast<int>(std::lround(share * Contention::kAlone));
+  ReadPermille(fields, "share", "expected a share of all collectives, 0 to 1",
+               contention.first_permille);
   fields.RejectUnknown();
 }
 

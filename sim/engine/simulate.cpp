@@ -4,12 +4,13 @@
 #include <array>
 #include <tuple>
 
+#include "sim/engine/lockstep.h"
 #include "sim/engine/simulation_run.h"
 
 namespace dcsim {
 
 /// The actor with the earliest event; of several at one time the first, so the host comes last.
-SimulationRun::Next SimulationRun::FindNext() const {
+SimulationRun::Next SimulationRun::NextEvent() const {
   if (stopped_) {
     return {};
   }
@@ -110,7 +111,7 @@ bool SimulationRun::Begin() {
 
 Simulation SimulationRun::Run() {
   if (Begin()) {
-    for (Next next = FindNext(); next.at != kNever; next = FindNext()) {
+    for (Next next = NextEvent(); next.at != kNever; next = NextEvent()) {
       Step(next);
     }
   }
@@ -122,20 +123,7 @@ Simulation SimulationRun::RunBoth(SimulationRun& run, SimulationRun& other) {
   if (!run.Begin() || !other.Begin()) {
     return run.Result();
   }
-  Next next = run.FindNext();
-  Next others = other.FindNext();
-  const auto step = [](SimulationRun& of, Next& its, SimulationRun& peer, Next& peers) {
-    of.Step(its);
-    its = of.FindNext();
-    peers = peer.gpu_.TakeWoken() ? peer.FindNext() : peers;
-  };
-  while (!run.stopped_ && !other.stopped_ && std::min(next.at, others.at) != kNever) {
-    if (others.at < next.at) {
-      step(other, others, run, next);
-    } else {
-      step(run, next, other, others);
-    }
-  }
+  RunInLockstep(run, other);
   const std::uint64_t tasks = run.result_.tasks_executed + other.result_.tasks_executed;
   Simulation result = other.stopped_ ? other.Result() : run.Result();
   result.tasks_executed = tasks;
@@ -161,11 +149,13 @@ Simulation Simulate(const Schedule& schedule,
                     std::span<const WorkCost> costs,
                     const SimulationOptions& options,
                     std::span<Observer* const> observers) {
-  SimulationRun run(schedule, costs, options, observers);
-  if (!run.RanksDiffer()) {
+  const StepProgram program(schedule, costs);
+  const auto sharing = GpuSharing::Options::Of(options, schedule.ranks());
+  SimulationRun run(schedule, program, options, sharing, observers);
+  if (!sharing.RanksDiffer()) {
     return run.Run();
   }
-  SimulationRun other(schedule, costs, options, {}, 1);
+  SimulationRun other(schedule, program, options, sharing, {}, 1);
   return SimulationRun::RunBoth(run, other);
 }
 

@@ -56,39 +56,42 @@ struct HostState {
 /// host in simulation_host.cpp, the streams in simulation_streams.cpp.
 class SimulationRun {
  public:
+  /// All but the rank must outlive it.
   SimulationRun(const Schedule& schedule,
-                std::span<const WorkCost> costs,
+                const StepProgram& program,
                 const SimulationOptions& options,
+                const GpuSharing::Options& sharing,
                 std::span<Observer* const> observers,
                 std::uint32_t rank = 0)
       : schedule_(schedule),
-        program_(schedule, costs),
+        program_(program),
         options_(options),
         observers_(observers),
         memory_(schedule, options.allocator),
-        sharing_(GpuSharing::Options::Of(options, schedule.ranks())),
-        gpu_(sharing_, rank),
+        gpu_(sharing, rank),
         steps_(options.warmup_steps + options.measured_steps) {}
 
   /// The rank alone, or with another one that does the same: their collectives wait for each other.
   Simulation Run();
   static Simulation RunBoth(SimulationRun& run, SimulationRun& other);
-  bool RanksDiffer() const { return sharing_.RanksDiffer(); }
+
+  // For RunInLockstep.
+  /// What happens next, at kNever where nothing does any more.
+  struct Next {
+    std::size_t actor = 0;
+    std::int64_t at = GpuSharing::kNever;
+  };
+  Next NextEvent() const;
+  void Step(const Next& next);
+  GpuSharing& gpu() { return gpu_; }
+  bool stopped() const { return stopped_; }
 
  private:
   static constexpr std::int64_t kNever = GpuSharing::kNever;
   static constexpr std::size_t kHost = kStreamCount;
   static constexpr auto kCompute = static_cast<std::size_t>(StreamRole::kCompute);
 
-  /// What happens next, at kNever where nothing does any more.
-  struct Next {
-    std::size_t actor = 0;
-    std::int64_t at = kNever;
-  };
-
   bool Begin();
-  Next FindNext() const;
-  void Step(const Next& next);
   void Stopped(Outcome outcome, TaskId task, std::uint32_t step);
   void StopAtDeadlock();
   Simulation Result();
@@ -132,11 +135,10 @@ class SimulationRun {
   }
 
   const Schedule& schedule_;
-  StepProgram program_;
+  const StepProgram& program_;
   const SimulationOptions& options_;
   std::span<Observer* const> observers_;
   StepMemory memory_;
-  GpuSharing::Options sharing_;
   GpuSharing gpu_;
   std::uint32_t steps_;
 

@@ -4,6 +4,7 @@
 
 #include "model/base/error.h"
 #include "sim/engine/gpu_sharing.h"
+#include "sim/engine/lockstep.h"
 #include "sim/search/folded_plan.h"
 
 namespace dcsim {
@@ -61,7 +62,7 @@ class FoldedRun {
 
   void Run() {
     Begin();
-    for (Next next = FindNext(); next.at != kNever; next = FindNext()) {
+    for (Next next = NextEvent(); next.at != kNever; next = NextEvent()) {
       Step(next);
     }
   }
@@ -71,20 +72,7 @@ class FoldedRun {
     GpuSharing::Join(run.gpu_, other.gpu_);
     run.Begin();
     other.Begin();
-    Next next = run.FindNext();
-    Next others = other.FindNext();
-    const auto step = [](FoldedRun& of, Next& its, FoldedRun& peer, Next& peers) {
-      of.Step(its);
-      its = of.FindNext();
-      peers = peer.gpu_.TakeWoken() ? peer.FindNext() : peers;
-    };
-    while (std::min(next.at, others.at) != kNever) {
-      if (others.at < next.at) {
-        step(other, others, run, next);
-      } else {
-        step(run, next, other, others);
-      }
-    }
+    RunInLockstep(run, other);
   }
 
   Duration StepTime() const {
@@ -98,14 +86,7 @@ class FoldedRun {
     return Duration::FromNs(last - first);
   }
 
- private:
-  void Begin() {
-    to_settle_ = (1U << kFoldedStreams) - 1;
-    ResolveSyncs();
-    Settle();
-    RunComputeAlone();
-  }
-
+  // For RunInLockstep.
   /// An event of a stream on the GPU, or the issue of its next task.
   struct Next {
     std::size_t stream = 0;
@@ -113,7 +94,7 @@ class FoldedRun {
     std::int64_t at = kNever;
   };
 
-  Next FindNext() const {
+  Next NextEvent() const {
     std::size_t device = 0;
     std::size_t host = 0;
     for (std::size_t s = 1; s < kFoldedStreams; ++s) {
@@ -137,6 +118,17 @@ class FoldedRun {
     }
     Settle();
     gpu_.Settle(now_);
+    RunComputeAlone();
+  }
+
+  GpuSharing& gpu() { return gpu_; }
+  static constexpr bool stopped() { return false; }
+
+ private:
+  void Begin() {
+    to_settle_ = (1U << kFoldedStreams) - 1;
+    ResolveSyncs();
+    Settle();
     RunComputeAlone();
   }
 
