@@ -4,14 +4,13 @@
 
 namespace dcsim::exec {
 
-Streams::Streams(c10::Device device) : device_(device) {
+Streams::Streams(c10::Device device, SideStreams which) : device_(device) {
   if (!on_gpu()) {
     return;
   }
   streams_.push_back(c10::cuda::getDefaultCUDAStream(device.index()));
-  for (std::size_t i = 1; i < kStreamCount; ++i) {
-    streams_.push_back(c10::cuda::getStreamFromPool(/*isHighPriority=*/true, device.index()));
-  }
+  const auto sides = ChooseSideStreams(device, which, kStreamCount - 1);
+  streams_.insert(streams_.end(), sides.begin(), sides.end());
 }
 
 Streams::Use::Use(const Streams& streams, StreamRole role) {

@@ -8,6 +8,7 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include "exec/device/side_streams.h"
 #include "model/ir/schedule.h"
 
 namespace dcsim::exec {
@@ -18,7 +19,7 @@ class Streams {
  public:
   /// On a GPU: the default stream computes, the others are high-priority pool streams, as in
   /// DeepCompile.
-  explicit Streams(c10::Device device);
+  Streams(c10::Device device, SideStreams which);
 
   /// Makes a stream current for kernels, copies and allocations while it lives.
   class Use {

@@ -134,7 +134,7 @@ void ExecuteTask(ExecutorState& state, TaskId id) {
 StepExecutor::State::State(const RankSetup& rank_setup)
     : setup(rank_setup),
       planned(setup.graph, setup.schedule.options()),
-      streams(setup.device),
+      streams(setup.device, setup.side_streams),
       program(graph(), setup.device),
       facts(AnalyseStep(graph())),
       layout(graph(), setup.schedule.options(), setup.schedule.ranks()) {}
@@ -219,6 +219,21 @@ const ParamLayout& StepExecutor::layout() const {
 
 int StepExecutor::rank() const {
   return state_->rank();
+}
+
+WaitingDelays StepExecutor::waiting_delays() const {
+  WaitingDelays delays{};
+  std::array<bool, kStreamCount> used{};
+  for (const Task& task : state_->schedule().tasks()) {
+    used[task.on_host() ? 0 : task.stream] = true;
+  }
+  for (std::size_t s = 1; s < kStreamCount && state_->streams.on_gpu(); ++s) {
+    if (used[s]) {
+      const auto stream = state_->streams.stream(static_cast<StreamRole>(s));
+      delays[s] = WaitingDelay({&stream, 1});
+    }
+  }
+  return delays;
 }
 
 void StepExecutor::Close() {

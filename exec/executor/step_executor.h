@@ -7,11 +7,13 @@
 #include <ATen/core/Tensor.h>
 
 #include "exec/communicator/communicator.h"
+#include "exec/device/side_streams.h"
 #include "exec/device/streams.h"
 #include "exec/interpreter/op_program.h"
 #include "model/graph/param_layout.h"
 #include "model/ir/graph.h"
 #include "model/ir/schedule.h"
+#include "model/ir/waiting_delays.h"
 
 namespace dcsim::exec {
 
@@ -32,6 +34,7 @@ struct RankSetup {
   std::vector<Communicator*> communicators;  // by Collective::communicator; one entry serves all
   std::uint64_t seed = 0;
   AdamW optimizer;
+  SideStreams side_streams = SideStreams::kQuiet;
 };
 
 /// Told what the host does, task by task; the profiler and the tests listen.
@@ -74,6 +77,10 @@ class StepExecutor {
   const std::vector<at::Tensor>& master_weights() const;
   const ParamLayout& layout() const;
   int rank() const;
+
+  /// How much later each kernel of compute starts while a stream waits for an event, by stream; 0
+  /// for streams without tasks, and on the CPU. The device is idle before and after.
+  WaitingDelays waiting_delays() const;
 
   /// Leaves peers' memory; all ranks call it, before any of them ends. No step may follow.
   void Close();

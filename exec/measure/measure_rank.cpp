@@ -1,6 +1,7 @@
 #include "exec/measure/measure_rank.h"
 
 #include <memory>
+#include <optional>
 
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/util/Exception.h>
@@ -11,15 +12,18 @@
 
 namespace dcsim::exec {
 
-RankMeasurement MeasureRank(const RankSetup& setup, int rank, const MeasureSettings& settings) {
-  if (setup.device.is_cuda()) {
-    ChooseAllocator(setup.schedule.options().allocator);
-  }
+namespace {
+
+/// Nothing where streams have to be chosen again.
+std::optional<RankMeasurement> BuildAndMeasure(const RankSetup& setup,
+                                               int rank,
+                                               const MeasureSettings& settings,
+                                               bool require_quiet) {
   std::unique_ptr<StepExecutor> executor;
-  RankMeasurement measurement;
+  std::optional<RankMeasurement> measurement;
   try {
     executor = std::make_unique<StepExecutor>(setup);
-    measurement = MeasureSteps(*executor, setup.schedule, setup.device, settings);
+    measurement = MeasureSteps(*executor, setup.schedule, setup.device, settings, require_quiet);
     executor->Close();
   } catch (const c10::OutOfMemoryError& error) {
     const std::string what = error.what();
@@ -36,6 +40,23 @@ RankMeasurement MeasureRank(const RankSetup& setup, int rank, const MeasureSetti
     c10::cuda::CUDACachingAllocator::emptyCache();
   }
   return measurement;
+}
+
+}  // namespace
+
+RankMeasurement MeasureRank(const RankSetup& setup, int rank, const MeasureSettings& settings) {
+  constexpr int kMostTries = 3;
+  const bool on_gpu = setup.device.is_cuda();
+  if (on_gpu) {
+    ChooseAllocator(setup.schedule.options().allocator);
+  }
+  std::optional<RankMeasurement> measurement;
+  for (int tries = 1; !measurement; ++tries) {
+    const bool require_quiet =
+        on_gpu && setup.side_streams == SideStreams::kQuiet && tries < kMostTries;
+    measurement = BuildAndMeasure(setup, rank, settings, require_quiet);
+  }
+  return *std::move(measurement);
 }
 
 RankMeasurement MeasureCpuRank(const Graph& graph,

@@ -148,6 +148,10 @@ void TimeOnHost(StepExecutor& executor,
   }
 }
 
+bool IsQuiet(const WaitingDelays& delays) {
+  return std::ranges::all_of(delays, [](Duration delay) { return delay <= kQuietDelay; });
+}
+
 void ReadMemory(c10::DeviceIndex device,
                 std::int64_t retries_before,
                 RankMeasurement& measurement) {
@@ -229,16 +233,21 @@ void TraceSteps(StepExecutor& executor,
 
 }  // namespace
 
-RankMeasurement MeasureSteps(StepExecutor& executor,
-                             const Schedule& schedule,
-                             c10::Device device,
-                             const MeasureSettings& settings) {
+std::optional<RankMeasurement> MeasureSteps(StepExecutor& executor,
+                                            const Schedule& schedule,
+                                            c10::Device device,
+                                            const MeasureSettings& settings,
+                                            bool require_quiet) {
   RankMeasurement measurement;
   constexpr int kStepsOfTrace = 3 + kBareSteps;  // the host's times, two with labels, and those
   executor.PrepareInputs(0, settings.warmup_steps + settings.steps + kStepsOfTrace);
   settings.report("warming up, " + std::to_string(settings.warmup_steps) + " steps");
   for (int step = 0; step < settings.warmup_steps; ++step) {
     RunAndKeepLoss(executor, step, measurement);
+    if (step == 0 && require_quiet && settings.on_any_rank(!IsQuiet(executor.waiting_delays()))) {
+      settings.report("a waiting stream delays kernels: streams are chosen once more");
+      return std::nullopt;
+    }
   }
   settings.report("measuring " + std::to_string(settings.steps) + " steps");
   if (!device.is_cuda()) {
@@ -249,6 +258,7 @@ RankMeasurement MeasureSteps(StepExecutor& executor,
   const auto before = c10::cuda::CUDACachingAllocator::getDeviceStats(device.index());
   TimeOnGpu(executor, schedule, device.index(), settings, measurement);
   ReadMemory(device.index(), before.num_alloc_retries, measurement);
+  measurement.waiting_delays = executor.waiting_delays();
   if (settings.trace) {
     settings.report("tracing steps");
     TraceSteps(executor, schedule, settings.warmup_steps + settings.steps, settings, measurement);

@@ -19,6 +19,8 @@ struct MeasureSettings {
   bool trace = true;  // more steps: one with the host's times, then some with kernel records, for
                       // timeline, compute and exposed time
   std::function<void(const std::string&)> report = [](const std::string&) {};
+  std::function<bool(bool)> on_any_rank = [](bool own) { return own; };  // whether it holds on one;
+                                                                         // all ranks ask at once
 };
 
 /// Time of one kind of collective in a traced step, waiting for other ranks included.
@@ -46,16 +48,22 @@ struct RankMeasurement {
   Duration traced_step;            // between ends on the compute stream, mean
   std::vector<HostReading> hosts;  // of the measured steps, in order
   std::optional<double> stolen;    // HostReading's, over the measured steps
-  std::vector<CollectiveBusy> busy;     // mean over the traced steps
-  std::optional<Timeline> timeline;     // of the last of them
-  std::uint64_t timeline_start_ns = 0;  // its time 0, on the clock of CUPTI, one a machine
+  std::optional<WaitingDelays> waiting_delays;  // behind the measured steps, on a GPU
+  std::vector<CollectiveBusy> busy;             // mean over the traced steps
+  std::optional<Timeline> timeline;             // of the last of them
+  std::uint64_t timeline_start_ns = 0;          // its time 0, on the clock of CUPTI, one a machine
 };
 
 /// Runs warm-up steps, measured steps, and traced ones. On the CPU times are the host's, memory is
 /// 0 and nothing is traced.
-RankMeasurement MeasureSteps(StepExecutor& executor,
-                             const Schedule& schedule,
-                             c10::Device device,
-                             const MeasureSettings& settings);
+///
+///   require_quiet   nothing is returned where, behind the first step, a stream of any rank delays
+///                   kernels while it waits: which ones do may change when all that a step uses is
+///                   in use, so streams that are chosen once more are quiet
+std::optional<RankMeasurement> MeasureSteps(StepExecutor& executor,
+                                            const Schedule& schedule,
+                                            c10::Device device,
+                                            const MeasureSettings& settings,
+                                            bool require_quiet);
 
 }  // namespace dcsim::exec

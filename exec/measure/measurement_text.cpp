@@ -65,6 +65,11 @@ std::string PrintRankMeasurement(const RankMeasurement& measurement) {
   if (measurement.timeline) {
     json["timeline"] = PrintTimeline(*measurement.timeline);
   }
+  if (measurement.waiting_delays) {
+    for (const Duration delay : *measurement.waiting_delays) {
+      json["waiting_delays"].push_back(delay.ns());
+    }
+  }
   json["hosts"] = Json::array();
   for (const HostReading& host : measurement.hosts) {
     json["hosts"].push_back(PrintHostReading(host));
@@ -102,6 +107,12 @@ RankMeasurement ParseRankMeasurement(const std::string& text) {
   }
   faults.ThrowIfAny();
   measurement.timeline_start_ns = json["timeline_start"].get<std::uint64_t>();
+  if (json.contains("waiting_delays")) {
+    WaitingDelays& delays = measurement.waiting_delays.emplace();
+    for (std::size_t s = 0; s < kStreamCount; ++s) {
+      delays[s] = Duration::FromNs(json["waiting_delays"][s].get<std::int64_t>());
+    }
+  }
   if (json.contains("stolen")) {
     measurement.stolen = json["stolen"].get<double>();
   }

@@ -48,6 +48,15 @@ Json PrintTimes(const std::vector<std::optional<Duration>>& times) {
   return json;
 }
 
+/// By name, but of the compute stream.
+Json PrintWaitingDelays(const WaitingDelays& delays) {
+  Json json = Json::object();
+  for (std::size_t s = 1; s < delays.size(); ++s) {
+    json[std::string(StreamRoleName(static_cast<StreamRole>(s)))] = delays[s].ns();
+  }
+  return json;
+}
+
 void AddMeasurement(const MeasurementNotes& notes, Json& json) {
   json["step_times_ns"] = Json::array();
   for (const Duration time : notes.step_times) {
@@ -69,6 +78,9 @@ void AddMeasurement(const MeasurementNotes& notes, Json& json) {
     }
     if (rank.host.ops > 0 || rank.host.stolen) {
       entry["host"] = PrintHostReading(rank.host);
+    }
+    if (rank.waiting_delays) {
+      entry["waiting_ns"] = PrintWaitingDelays(*rank.waiting_delays);
     }
     json["ranks"].push_back(std::move(entry));
   }

@@ -10,6 +10,7 @@
 #include "model/ir/document.h"
 #include "model/ir/schedule.h"
 #include "model/ir/timeline.h"
+#include "model/ir/waiting_delays.h"
 
 namespace dcsim {
 
@@ -67,6 +68,7 @@ struct RankReadings {
   double sm_clock_mhz = 0;  // mean over the steps; 0 where it was not read
   double watts = 0;         // the same
   HostReading host;
+  std::optional<WaitingDelays> waiting_delays;  // until 2026-11-25: not read
 };
 
 /// How a measured result came about.

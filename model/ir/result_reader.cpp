@@ -86,7 +86,17 @@ std::vector<std::optional<Duration>> ReadTimes(ObjectReader& fields, const char*
   return read;
 }
 
-/// Of the ranks' readings those of their hosts; results before 2026-11-24 have none.
+WaitingDelays ReadWaitingDelays(const Json& value, const Path& path, Faults& faults) {
+  ObjectReader fields(value, path, faults);
+  WaitingDelays delays{};
+  for (std::size_t s = 1; s < delays.size(); ++s) {
+    ReadNs(fields, StreamRoleName(static_cast<StreamRole>(s)), delays[s]);
+  }
+  return delays;
+}
+
+/// Of the ranks' readings those of their hosts, which results before 2026-11-24 lack, and of
+/// waiting streams, since 2026-11-26.
 std::vector<RankReadings> ReadRanks(ObjectReader& object) {
   std::vector<RankReadings> ranks;
   const Json* list = object.RequireArray("ranks");
@@ -97,6 +107,9 @@ std::vector<RankReadings> ReadRanks(ObjectReader& object) {
     RankReadings& readings = ranks.emplace_back();
     if (const Json* host = rank.Find("host")) {
       readings.host = ReadHostReading(*host, rank.At("host"), object.faults());
+    }
+    if (const Json* delays = rank.Find("waiting_ns")) {
+      readings.waiting_delays = ReadWaitingDelays(*delays, rank.At("waiting_ns"), object.faults());
     }
   }
   return ranks;

@@ -118,10 +118,22 @@ int RunGpuRank(const Job& job,
   }
   for (std::size_t i = job.first; i < job.end; ++i) {
     const ExecutionCase& execution = job.cases[i];
+    int asked = 0;
+    exec::MeasureSettings settings = RankSettings(job, identity.rank, execution);
+    settings.on_any_rank = [&](bool own) {
+      const std::string key = "any/" + std::to_string(i) + "/" + std::to_string(asked++);
+      const auto all = rendezvous.Exchange(key, own ? "yes" : "no");
+      return std::ranges::find(all, "yes") != all.end();
+    };
     const RankMeasurement own = MeasureCase(i, [&] {
-      return exec::MeasureRank(
-          {job.graph, execution.schedule, device, views, job.settings.seed, {}}, identity.rank,
-          RankSettings(job, identity.rank, execution));
+      return exec::MeasureRank({job.graph,
+                                execution.schedule,
+                                device,
+                                views,
+                                job.settings.seed,
+                                {},
+                                job.settings.side_streams},
+                               identity.rank, settings);
     });
     const auto texts =
         rendezvous.Exchange("result/" + std::to_string(i), exec::PrintRankMeasurement(own));

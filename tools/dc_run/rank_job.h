@@ -24,6 +24,7 @@ struct ExecutionSettings {
   int gpus = 1;
   bool on_cpu = false;      // ranks as threads, CPU tensors
   bool communicate = true;  // false: collectives are left out
+  exec::SideStreams side_streams = exec::SideStreams::kQuiet;
   std::uint64_t seed = 0;
   exec::MeasureSettings measure;
   std::string command;  // for the results

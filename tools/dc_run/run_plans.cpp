@@ -22,11 +22,16 @@ ExecutionSettings SettingsOf(const PlansToRun& what, const std::string& command)
   if (what.limit < 0) {
     throw Error("--limit " + std::to_string(what.limit) + ": expected 0 or more seconds");
   }
+  if (what.side_streams != "quiet" && what.side_streams != "any") {
+    throw Error("--side-streams " + what.side_streams + ": expected quiet or any");
+  }
   ExecutionSettings settings;
   settings.limit = what.limit;
   settings.gpus = what.gpus;
   settings.on_cpu = what.device == "cpu";
   settings.communicate = what.communicate;
+  settings.side_streams =
+      what.side_streams == "any" ? exec::SideStreams::kAny : exec::SideStreams::kQuiet;
   settings.measure.warmup_steps = what.warmup;
   settings.measure.steps = what.steps;
   settings.measure.trace = what.trace;
@@ -88,6 +93,9 @@ void DeclarePlansToRun(CLI::App& app, PlansToRun& what) {
                  "deadlock; 0: any");
   app.add_flag("--communication,!--no-communication", what.communicate,
                "leave collectives out, to see compute alone; losses are then meaningless");
+  app.add_option("--side-streams", what.side_streams,
+                 "quiet: streams whose waits delay no kernel; any: those that PyTorch's pool gives "
+                 "next, as DeepSpeed takes them");
   app.add_option(
       "--cluster", what.cluster,
       "cluster file to predict with; what DeepCompile's policies may know of the machine");

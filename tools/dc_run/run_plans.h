@@ -21,11 +21,12 @@ struct PlansToRun {
   int limit = 1800;  // seconds for one plan on GPUs, with its start; 0: any
   bool trace = true;
   bool communicate = true;  // false: collectives are left out, for profiles of compute alone
-  std::string cluster;      // file of what policies may know of the machine; empty: nothing
-  std::string out;          // folder for results and timelines; empty: none are written
+  std::string side_streams = "quiet";  // or any
+  std::string cluster;  // file of what policies may know of the machine; empty: nothing
+  std::string out;      // folder for results and timelines; empty: none are written
 };
 
-/// Declares --set, --gpus, --device, --warmup, --steps, --limit, --communication,
+/// Declares --set, --gpus, --device, --warmup, --steps, --limit, --communication, --side-streams,
 /// --cluster and --out.
 void DeclarePlansToRun(CLI::App& app, PlansToRun& what);
 

@@ -29,7 +29,9 @@ std::string CommandOf(const RunStepOptions& options) {
   }
   return command + " --gpus " + std::to_string(options.what.gpus) + " --warmup " +
          std::to_string(options.what.warmup) + " --steps " + std::to_string(options.what.steps) +
-         (options.what.communicate ? "" : " --no-communication");
+         (options.what.communicate ? "" : " --no-communication") +
+         (options.what.side_streams == "quiet" ? ""
+                                               : " --side-streams " + options.what.side_streams);
 }
 
 ExitCode RunSteps(const RunStepOptions& options) {

@@ -30,10 +30,12 @@ void ShowCase(const Workload& workload,
               const std::string& name,
               const ExecutionCase& execution,
               const ExecutionResult& executed) {
-  Prediction prediction = PredictPlan(workload, execution.plan, cluster, /*keep_timeline=*/true);
+  const Cluster with_delays = WithDelaysOf(executed.result, cluster);
+  Prediction prediction =
+      PredictPlan(workload, execution.plan, with_delays, /*keep_timeline=*/true);
   std::string text =
       PrintComparison({name, executed.result, std::move(prediction.result),
-                       PredictWithHost(executed.result, workload, execution.plan, cluster)});
+                       PredictWithHost(executed.result, workload, execution.plan, with_delays)});
   if (!executed.timelines.empty() && prediction.timeline) {
     // A schedule with a profile's footprints has the same tasks and works as one without.
     text += PrintDifferences(*prediction.timeline, executed.timelines.front(), execution.schedule,
@@ -109,7 +111,10 @@ bool RunCase(const ValidateOptions& options,
       ShowCase(workload, cluster, base + ".json.gz", execution, executed);
     }
   };
-  return RunPlans(workload, what, "dc-run validate --suite " + options.suite, keep);
+  // The suite's name comes last: runs of one go are told by it (tools/accuracy.py).
+  const std::string streams =
+      what.side_streams == "quiet" ? "" : " --side-streams " + what.side_streams;
+  return RunPlans(workload, what, "dc-run validate" + streams + " --suite " + options.suite, keep);
 }
 
 /// All results of the suite that are there, predicted again.

@@ -54,6 +54,7 @@ class MeasuredResultTest : public testing::Test {
       ranks_[1].hosts.push_back({8, {std::nullopt, Ns(ns)}, {Ns(5), std::nullopt}, {}, {}});
     }
     ranks_[1].stolen = 0.25;
+    ranks_[1].waiting_delays = {Ns(0), Ns(3), Ns(950), Ns(1), Ns(0), Ns(0)};
     ranks_[1].timeline = OneSpan();
     ranks_[1].timeline_start_ns = 1'700'000'000'000'000'000;
     ranks_[0].peak_allocated = Bytes(1000);
@@ -110,6 +111,12 @@ TEST_F(MeasuredResultTest, HostsAreReadInTheMiddleStep) {
   EXPECT_EQ(host.stolen, 0.25);
 }
 
+TEST_F(MeasuredResultTest, WaitingDelaysAreThoseOfEachRank) {
+  const Result result = Merged();
+  EXPECT_FALSE(result.measurement->ranks[0].waiting_delays);
+  EXPECT_EQ(result.measurement->ranks[1].waiting_delays, ranks_[1].waiting_delays);
+}
+
 TEST_F(MeasuredResultTest, LossesAreMeansOverRanks) {
   const Result result = Merged();
   EXPECT_THAT(result.measurement->losses, ElementsAre(4.5, 2.5));
@@ -138,6 +145,7 @@ TEST_F(MeasuredResultTest, RanksSendWhatTheyMeasured) {
   const exec::RankMeasurement sent =
       exec::ParseRankMeasurement(exec::PrintRankMeasurement(ranks_[1]));
   EXPECT_EQ(sent.step_times, ranks_[1].step_times);
+  EXPECT_EQ(sent.waiting_delays, ranks_[1].waiting_delays);
   EXPECT_EQ(sent.losses, ranks_[1].losses);
   EXPECT_EQ(sent.compute, Ns(70));
   EXPECT_EQ(sent.traced_step, Ns(260));

@@ -57,6 +57,29 @@ TEST(ResultReaderTest, HostsOfRanksAreRead) {
   EXPECT_EQ(ranks[2].host.step, 4);
 }
 
+TEST(ResultReaderTest, DelaysByWaitingStreamsAreRead) {
+  Result result = Sample();
+  result.origin = Origin::kMeasured;
+  result.measurement.emplace().ranks.resize(2);
+  result.measurement->ranks[1].waiting_delays = {
+      Duration(), Duration::FromNs(1), Duration::FromNs(950), Duration(), Duration(), Duration()};
+  const Json document = PrintResult(result);
+  EXPECT_EQ(document["ranks"][1]["waiting_ns"],
+            (Json{{"gather", 1}, {"reduce", 950}, {"copy", 0}, {"offload", 0}, {"reload", 0}}));
+  const auto ranks = Read(document).measurement->ranks;
+  EXPECT_FALSE(ranks[0].waiting_delays);
+  EXPECT_EQ(ranks[1].waiting_delays, result.measurement->ranks[1].waiting_delays);
+}
+
+TEST(ResultReaderTest, FaultsOfWaitingStreamsAreReported) {
+  Json document = PrintResult(Sample());
+  document["ranks"] = {
+      {{"waiting_ns", {{"gather", 1}, {"reduce", -2}, {"copy", 0}, {"offload", 0}}}}};
+  EXPECT_EQ(ErrorText([&] { Read(document); }),
+            "r: /ranks/0/waiting_ns/reduce: expected 0 or more\n"
+            "r: /ranks/0/waiting_ns: key 'reload' is missing");
+}
+
 TEST(ResultReaderTest, FaultsOfAHostAreReported) {
   Json document = PrintResult(Sample());
   document["ranks"] = {{{"host", {{"ops", -1}, {"times_ns", {"80"}}, {"between_ns", {1.5}}}}}};
