@@ -14,6 +14,7 @@
 #include "model/ir/document.h"
 #include "model/ir/dtype.h"
 #include "model/ir/schedule.h"
+#include "model/ir/waiting_delays.h"
 
 namespace dcsim {
 
@@ -35,6 +36,8 @@ struct DeviceGaps {
                                    // else `kernel` and the shortest kernel
   std::optional<Duration> queued;  // before a collective that follows a task of its stream at
                                    // once; else `kernel`
+  WaitingDelays waiting{};         // of ops' kernels, expected where nobody measured any
+  double waiting_of_ops = 1;       // how many times as long as dc-run's shortest kernels they wait
 };
 
 /// What a power limit does to a GPU's clock and its kernels. Energies of kernels go with

@@ -110,6 +110,20 @@ void ReadGaps(ObjectReader& fields, DeviceGaps& gaps) {
   fields.Optional("collective", ReadDuration, gaps.collective);
   ReadOptionalTime(fields, "start", gaps.start);
   ReadOptionalTime(fields, "queued", gaps.queued);
+  if (const Json* waiting = fields.Find("waiting")) {
+    const Path path = fields.At("waiting");
+    ObjectReader delays(*waiting, path, fields.faults());
+    for (std::size_t s = 1; s < kStreamCount; ++s) {
+      delays.Optional(StreamRoleName(static_cast<StreamRole>(s)), ReadDuration, gaps.waiting[s]);
+    }
+    delays.RejectUnknown();
+  }
+  constexpr double kLeast = 0.1;
+  constexpr double kMost = 10;
+  if (fields.Optional("waiting_of_ops", ReadNumber, gaps.waiting_of_ops) &&
+      !(gaps.waiting_of_ops >= kLeast && gaps.waiting_of_ops <= kMost)) {
+    fields.faults().Add(fields.At("waiting_of_ops"), "expected a factor from 0.1 to 10");
+  }
 }
 
 /// A share of the speed alone, where the key is there.

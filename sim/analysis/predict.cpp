@@ -106,6 +106,7 @@ SimulationOptions OptionsFor(const ScheduleOptions& chosen, const Cluster& clust
   options.start_gap = cluster.gpu.gaps.start.value_or(Duration());
   options.queued_gap =
       cluster.gpu.gaps.queued.value_or(cluster.gpu.gaps.kernel.value_or(Duration()));
+  options.waiting_delays = cluster.gpu.gaps.waiting;
   options.contention = cluster.gpu.contention;
   if (cluster.pinned_memory) {
     options.pinned_memory = Bytes(cluster.pinned_memory->count() / cluster.gpus_per_node);

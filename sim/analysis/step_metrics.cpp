@@ -44,7 +44,8 @@ Duration StepMetrics::GapsIn(Duration passed) const {
     return {};
   }
   const WorkCost& cost = costs_[schedule_.task(compute_task_).work.index()];
-  return Duration::FromNs(passed.ns() * cost.gaps.ns() / cost.device.ns());
+  const Duration gaps = cost.gaps + delays_;
+  return Duration::FromNs(passed.ns() * gaps.ns() / (cost.device + delays_).ns());
 }
 
 /// Books the time since the last event.
@@ -79,6 +80,7 @@ void StepMetrics::OnTaskStarted(const TaskEvent& event) {
     }
     if (IsCompute(schedule_, event.task)) {
       compute_task_ = event.task;
+      delays_ = event.delays;
     }
   }
 }

@@ -56,6 +56,7 @@ class StepMetrics : public Observer {
   int communicating_ = 0;
   int other_ = 0;
   TaskId compute_task_;  // the last one that has started
+  Duration delays_;      // its TaskEvent::delays
   Duration compute_;
   Duration exposed_;
   Duration gaps_;

@@ -89,6 +89,9 @@ Duration StepTimeWith(const Change& change,
   SimulationOptions options = OptionsFor(schedule, cluster);
   options.contention = Changed(options.contention, change.contention);
   options.synchronize = Scaled(options.synchronize, change.host);
+  if (!change.waiting_streams) {
+    options.waiting_delays = {};
+  }
   if (!change.gaps) {
     options.collective_gap = Duration();
     options.queued_gap = Duration();
@@ -100,7 +103,7 @@ Duration StepTimeWith(const Change& change,
 }
 
 std::vector<Change> RemovedCauses() {
-  std::vector<Change> changes(6);
+  std::vector<Change> changes(7);
   changes[0].name = "collectives take no time";
   changes[0].collectives = 0;
   changes[1].name = "nothing slows anything beside it";
@@ -112,8 +115,10 @@ std::vector<Change> RemovedCauses() {
   changes[4].name = "copies and the optimizer take no time";
   changes[4].memory_work = 0;
   changes[4].host_copies = 0;
-  changes[5].name = "1 GB/s more on the slowest link";
-  changes[5].more_bandwidth = 1'000'000'000;
+  changes[5].name = "no stream that waits delays kernels";
+  changes[5].waiting_streams = false;
+  changes[6].name = "1 GB/s more on the slowest link";
+  changes[6].more_bandwidth = 1'000'000'000;
   return changes;
 }
 

@@ -21,6 +21,7 @@ struct Change {
   double host = 1;                  // … of the host's calls
   double contention = 1;            // factor of what tasks lose beside others; 0: nothing
   bool gaps = true;                 // false: collectives start at once
+  bool waiting_streams = true;      // false: those that wait delay no kernels
   std::int64_t more_bandwidth = 0;  // bytes/s added to the bus bandwidth that wire bytes take
 };
 

@@ -16,6 +16,7 @@ struct TaskEvent {
   std::uint32_t step = 0;  // counted from 0, warm-up included
   std::uint8_t stream = 0;
   SimTime time;
+  Duration delays;  // by which its kernels start later because other streams wait
 };
 
 /// A task has ended; the whole of its span.

@@ -10,6 +10,7 @@
 #include "model/cost/contention.h"
 #include "model/cost/work_cost.h"
 #include "model/ir/schedule.h"
+#include "model/ir/waiting_delays.h"
 #include "sim/engine/observer.h"
 #include "sim/memory/allocator_config.h"
 #include "sim/memory/allocator_stats.h"
@@ -30,6 +31,7 @@ struct SimulationOptions {
   Duration collective_gap;  // from what a collective waited for to its start on the last rank
   Duration start_gap;       // of both, until the collective's kernel runs on its own rank
   Duration queued_gap;      // before a collective that follows another one on its stream
+  WaitingDelays waiting_delays{};
   Contention contention;
   std::optional<Bytes> pinned_memory;  // of the host that one rank may take; nothing: no limit
   std::vector<double> host_pace;       // by task: how many times as long as priced its host calls

@@ -17,7 +17,8 @@ struct StreamState {
   std::uint32_t step = 0;  // of that task
   StallReason blocked_by = StallReason::kNone;  // why the next task, issued already, cannot start
   StreamWait blocked_on;                        // of kEvent: what it waits for
-  TaskId last;                                  // that ended on it
+  std::int64_t blocked_since = 0;
+  TaskId last;  // that ended on it
   std::int64_t free_since = 0;
   std::int64_t started = 0;                // of the running task
   StallReason stall = StallReason::kNone;  // of the running task
@@ -115,7 +116,8 @@ class SimulationRun {
 
   // Streams.
   void TryStart(std::size_t stream);
-  bool WaitsOver(std::size_t stream, std::uint32_t task);
+  StallReason WhyNot(std::size_t stream, std::uint32_t task, StreamWait& waited) const;
+  std::int64_t WaitingDelay() const;
   void Start(std::size_t stream, std::uint32_t task);
   void SetStall(StreamState& state, std::uint32_t task);
   void End(std::size_t stream);

@@ -5,13 +5,16 @@
 
 namespace dcsim {
 
-bool SimulationRun::WaitsOver(std::size_t stream, std::uint32_t task) {
-  StreamState& state = streams_[stream];
+/// Why the next task of a stream, issued already, cannot start: kNone when it can; `waited` for
+/// what it waits with kEvent.
+StallReason SimulationRun::WhyNot(std::size_t stream,
+                                  std::uint32_t task,
+                                  StreamWait& waited) const {
+  const StreamState& state = streams_[stream];
   for (const StreamWait& wait : program_.waits(task)) {
     if (!Passed(wait, state.step)) {
-      state.blocked_by = StallReason::kEvent;
-      state.blocked_on = wait;
-      return false;
+      waited = wait;
+      return StallReason::kEvent;
     }
   }
   const auto& entry = program_.entry(task);
@@ -19,11 +22,28 @@ bool SimulationRun::WaitsOver(std::size_t stream, std::uint32_t task) {
     const std::uint64_t before =
         std::uint64_t{state.step} * program_.collectives_on(entry.communicator) + entry.collective;
     if (communicators_[entry.communicator].ended != before) {
-      state.blocked_by = StallReason::kCommunicator;
-      return false;
+      return StallReason::kCommunicator;
     }
   }
-  return true;
+  return StallReason::kNone;
+}
+
+/// How much later a kernel of compute starts now because other streams wait: those that have waited
+/// before and go on waiting.
+std::int64_t SimulationRun::WaitingDelay() const {
+  std::int64_t delay = 0;
+  for (std::size_t s = 0; s < kStreamCount; ++s) {
+    const StreamState& other = streams_[s];
+    if (options_.waiting_delays[s] == Duration() || other.blocked_by == StallReason::kNone ||
+        other.blocked_since >= now_) {
+      continue;
+    }
+    StreamWait waited;
+    if (WhyNot(s, program_.stream_tasks(s)[other.next], waited) != StallReason::kNone) {
+      delay += options_.waiting_delays[s].ns();
+    }
+  }
+  return delay;
 }
 
 void SimulationRun::TryStart(std::size_t stream) {
@@ -32,9 +52,13 @@ void SimulationRun::TryStart(std::size_t stream) {
     return;
   }
   const std::uint32_t task = program_.stream_tasks(stream)[state.next];
-  if (WaitsOver(stream, task)) {
+  const StallReason reason = WhyNot(stream, task, state.blocked_on);
+  if (reason == StallReason::kNone) {
     Start(stream, task);
+    return;
   }
+  state.blocked_since = state.blocked_by == StallReason::kNone ? now_ : state.blocked_since;
+  state.blocked_by = reason;
 }
 
 /// Why the task has not started before: what blocked it last, or else that it was not issued.
@@ -60,12 +84,15 @@ void SimulationRun::Start(std::size_t stream, std::uint32_t task) {
   const bool at_once = now_ == state.free_since && !state.last.is_none();
   SetStall(state, task);
   state.started = now_;
+  GpuTask work = GpuTask::Of(program_.cost(task), stream);
+  const std::int64_t delays =
+      stream == kCompute && work.device > 0 ? work.launches * WaitingDelay() : 0;
+  work.device += delays;
   if (!observers_.empty()) {
     Notify(&Observer::OnTaskStarted,
            TaskEvent{TaskId(task), state.step, static_cast<std::uint8_t>(stream),
-                     SimTime::FromNs(now_)});
+                     SimTime::FromNs(now_), Duration::FromNs(delays)});
   }
-  const GpuTask work = GpuTask::Of(program_.cost(task), stream);
   gpu_.Start(stream, work, at_once, state.next, now_);
   if (work.device == 0) {
     End(stream);

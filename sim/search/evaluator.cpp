@@ -82,6 +82,7 @@ Score EvaluatePlainly(const SearchProblem& problem, const Candidate& candidate, 
       EstimateWorks(schedule, inputs.graph, inputs.profile, inputs.cluster, inputs.clock_mhz);
   SimulationOptions options = OptionsFor(schedule, inputs);
   options.allocator.capacity = kMaxCapacity;
+  options.waiting_delays = {};
   const Simulation simulation = Simulate(schedule, costs, options, {});
   Score score;
   score.peak_allocated = simulation.memory.allocated.peak;

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <numeric>
 
 #include "model/base/error.h"
+#include "model/base/scaled.h"
 #include "model/base/text.h"
 #include "model/ir/plan_reader.h"
 #include "model/ir/result_reader.h"
@@ -27,7 +29,29 @@ std::string FolderOf(const std::string& file) {
   throw Error(file + ": no folder above it holds a graph.json.gz; name it with --workload");
 }
 
+Duration Sum(const WaitingDelays& delays) {
+  return std::accumulate(delays.begin(), delays.end(), Duration());
+}
+
 }  // namespace
+
+Cluster WithDelaysOf(const Result& measured, const Cluster& cluster) {
+  Cluster changed = cluster;
+  std::optional<WaitingDelays> longest;
+  if (measured.measurement) {
+    for (const RankReadings& rank : measured.measurement->ranks) {
+      if (rank.waiting_delays && (!longest || Sum(*rank.waiting_delays) > Sum(*longest))) {
+        longest = rank.waiting_delays;
+      }
+    }
+  }
+  if (longest) {
+    std::ranges::transform(*longest, changed.gpu.gaps.waiting.begin(), [&](Duration delay) {
+      return Scaled(delay, cluster.gpu.gaps.waiting_of_ops);
+    });
+  }
+  return changed;
+}
 
 Prediction PredictPlan(const Workload& workload,
                        const Plan& plan,
@@ -98,9 +122,11 @@ MeasuredPair PredictMeasured(const std::string& file,
   if (!faults.empty()) {
     throw Error(file + ": " + Join(faults, "\n" + file + ": "));
   }
+  const Cluster with_delays = WithDelaysOf(pair.measured, cluster);
   try {
-    pair.predicted = PredictPlan(workload, plan, cluster, /*keep_timeline=*/false, times).result;
-    pair.with_host = PredictWithHost(pair.measured, workload, plan, cluster, times);
+    pair.predicted =
+        PredictPlan(workload, plan, with_delays, /*keep_timeline=*/false, times).result;
+    pair.with_host = PredictWithHost(pair.measured, workload, plan, with_delays, times);
   } catch (const Error& error) {
     throw Error(file + ": " + error.what());
   }

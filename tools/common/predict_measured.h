@@ -10,6 +10,10 @@
 
 namespace dcsim {
 
+/// The cluster with the waiting delays of the measured step's streams, where they were read: those
+/// of the rank with the longest, for which the others wait.
+Cluster WithDelaysOf(const Result& measured, const Cluster& cluster);
+
 /// The prediction for a plan that was executed on `plan.ranks` GPUs, with the workload's profile of
 /// the cluster's GPU where there is one and `times` asks for it. Throws Error when the cluster has
 /// fewer GPUs.

@@ -249,6 +249,22 @@ TEST(ClusterReaderTest, ContentionIsRead) {
   EXPECT_EQ(gpu.contention.first_permille, 0);
 }
 
+TEST(ClusterReaderTest, DelaysByWaitingStreamsAreRead) {
+  Json document = ClusterDocument();
+  document["gpu"]["gaps"] = {
+      {"waiting", {{"copy", "350 ns"}}}, {"waiting_of_ops", 1.25}, {"source", "made up"}};
+  WaitingDelays expected{};
+  expected[static_cast<std::size_t>(StreamRole::kCopy)] = Duration::FromNs(350);
+  const DeviceGaps gaps = ReadCluster(document, PointerLocator("c")).gpu.gaps;
+  EXPECT_EQ(gaps.waiting, expected);
+  EXPECT_EQ(gaps.waiting_of_ops, 1.25);
+  document["gpu"]["gaps"]["waiting"] = {{"gahter", "1 us"}};
+  document["gpu"]["gaps"]["waiting_of_ops"] = 0;
+  EXPECT_EQ(ErrorText([&] { ReadCluster(document, PointerLocator("c")); }),
+            "c: /gpu/gaps/waiting/gahter: unknown key 'gahter', did you mean 'gather'?\n"
+            "c: /gpu/gaps/waiting_of_ops: expected a factor from 0.1 to 10");
+}
+
 // A collective that compute waits for meets ranks that are 2 us and a hundredth of the time that
 // passes apart, but never more than 500.
 TEST(ClusterReaderTest, LawsOfContentionAreRead) {

@@ -69,6 +69,22 @@ TEST(StepMetricsTest, GapsBetweenKernelsCountByTheirShareOfTheTask) {
   EXPECT_EQ(run.metrics.exposed_communication(), Duration());
 }
 
+// The second task, [40, 106), has two kernels, each 3 ns late because the copy waits for it: of its
+// 66 ns 10 are gaps.
+TEST(StepMetricsTest, DelaysByWaitingStreamsAreGaps) {
+  StepKit kit;
+  kit.Kernel(kCompute, {40});
+  const TaskId second = kit.Kernel(kCompute, {60});
+  kit.SetLaunches(second, 2);
+  kit.SetGaps(second, 4);
+  kit.Kernel(kCopy, {1}, {second});
+  SimulationOptions options = OneStep();
+  options.waiting_delays[static_cast<std::size_t>(kCopy)] = Duration::FromNs(3);
+  const MeasuredRun run(kit, options);
+  EXPECT_EQ(run.metrics.compute(), Duration::FromNs(106));
+  EXPECT_EQ(run.metrics.compute_gaps(), Duration::FromNs(10));
+}
+
 // Kernels at [0, 10) and [20, 30) inside a collective at [0, 50): 10 + 20 are exposed.
 TEST(StepMetricsTest, ExposedAddsUpTheGaps) {
   StepKit kit;

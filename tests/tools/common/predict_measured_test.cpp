@@ -1,0 +1,42 @@
+// What a measured result says of its job, which a prediction for it takes over.
+
+#include "tools/common/predict_measured.h"
+
+#include <gtest/gtest.h>
+
+namespace dcsim {
+namespace {
+
+WaitingDelays Delays(std::int64_t reduce_ns, std::int64_t copy_ns) {
+  WaitingDelays delays{};
+  delays[static_cast<std::size_t>(StreamRole::kReduce)] = Duration::FromNs(reduce_ns);
+  delays[static_cast<std::size_t>(StreamRole::kCopy)] = Duration::FromNs(copy_ns);
+  return delays;
+}
+
+Cluster Expecting(const WaitingDelays& delays) {
+  Cluster cluster;
+  cluster.gpu.gaps.waiting = delays;
+  cluster.gpu.gaps.waiting_of_ops = 1.5;
+  return cluster;
+}
+
+// The second rank's streams delay kernels by 1000 ns together, the first's by 900; kernels of ops
+// are delayed half as long again.
+TEST(WithDelaysOfTest, AreThoseOfTheRankThatTheOthersWaitFor) {
+  Result measured;
+  measured.measurement.emplace().ranks.resize(2);
+  measured.measurement->ranks[0].waiting_delays = Delays(900, 0);
+  measured.measurement->ranks[1].waiting_delays = Delays(200, 800);
+  const Cluster cluster = WithDelaysOf(measured, Expecting(Delays(550, 550)));
+  EXPECT_EQ(cluster.gpu.gaps.waiting, Delays(300, 1200));
+}
+
+TEST(WithDelaysOfTest, AreTheExpectedOnesWhereNobodyReadThem) {
+  Result measured;
+  measured.measurement.emplace().ranks.resize(2);
+  EXPECT_EQ(WithDelaysOf(measured, Expecting(Delays(550, 550))).gpu.gaps.waiting, Delays(550, 550));
+}
+
+}  // namespace
+}  // namespace dcsim
