@@ -48,7 +48,7 @@ Json PrintTimes(const std::vector<std::optional<Duration>>& times) {
   return json;
 }
 
-/// By name, but of the compute stream.
+/// By stream, without compute's.
 Json PrintWaitingDelays(const WaitingDelays& delays) {
   Json json = Json::object();
   for (std::size_t s = 1; s < delays.size(); ++s) {
