@@ -6,12 +6,12 @@
 
 #include <ATen/cuda/CUDAEvent.h>
 #include <ATen/cuda/Sleep.h>
-#include <ATen/ops/from_blob.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <cuda_runtime_api.h>
 
 #include "exec/device/cuda_call.h"
+#include "exec/device/driver_memory.h"
 
 namespace dcsim::exec {
 namespace {
@@ -24,31 +24,13 @@ constexpr std::int64_t kAheadMs = 5;  // that the GPU sleeps while the host laun
 constexpr int kKernels = 120;
 constexpr int kRounds = 3;
 constexpr std::size_t kCandidates = 16;
+// That a kernel of the chain fills: so few that they lie beside a rank's losses where the device
+// has no memory left.
+constexpr std::int64_t kFilled = 64;
 
 void LaunchShortest() {
   at::cuda::sleep(1);
 }
-
-/// A few bytes that elementwise kernels fill, which the caching allocator knows nothing of; so few
-/// that they lie beside a rank's losses where the device has no memory left.
-class Filled {
- public:
-  Filled() {
-    DCSIM_CUDA(cudaMalloc(&memory_, kElements * sizeof(float)));
-    tensor_ = at::from_blob(memory_, {kElements},
-                            at::TensorOptions().dtype(at::kFloat).device(at::kCUDA));
-  }
-  ~Filled() { static_cast<void>(cudaFree(memory_)); }
-  Filled(const Filled&) = delete;
-  Filled& operator=(const Filled&) = delete;
-
-  void Fill() { tensor_.fill_(1); }
-
- private:
-  static constexpr std::int64_t kElements = 64;
-  void* memory_ = nullptr;
-  at::Tensor tensor_;
-};
 
 /// Puts a kernel on each stream that waits for the default stream's position.
 void LetWait(std::span<const Stream> streams, at::cuda::CUDAEvent& event) {
@@ -67,13 +49,13 @@ std::optional<Duration> ChainTime(std::span<const Stream> waiting, std::int64_t 
   at::cuda::CUDAEvent begin(cudaEventDefault);
   at::cuda::CUDAEvent end(cudaEventDefault);
   at::cuda::CUDAEvent passed(cudaEventDisableTiming);
-  Filled filled;
-  filled.Fill();
+  const at::Tensor filled =
+      DriverFloats(kFilled, {c10::kCUDA, c10::cuda::current_device()}).fill_(1);
   c10::cuda::device_synchronize();
   at::cuda::sleep(ahead_ms * kCyclesAMs);
   begin.record();
   for (int i = 0; i < kKernels; ++i) {
-    filled.Fill();
+    filled.fill_(1);
   }
   end.record();
   LetWait(waiting, passed);
@@ -152,17 +134,24 @@ class CopyBuffers {
   void* host_ = nullptr;
 };
 
+std::vector<Stream> NextOfPool(c10::Device device, std::size_t count) {
+  std::vector<Stream> streams;
+  for (std::size_t i = 0; i < count; ++i) {
+    streams.push_back(c10::cuda::getStreamFromPool(/*isHighPriority=*/true, device.index()));
+  }
+  return streams;
+}
+
 /// Channels are given to streams at their first use, for kernels and for copies, and which of them
 /// delay others changes with it. So all that may be chosen are used before any is.
 std::vector<Stream> UsedCandidates(c10::Device device) {
   const CopyBuffers buffers;
   buffers.Copy(c10::cuda::getDefaultCUDAStream(device.index()));
-  std::vector<Stream> candidates;
-  for (std::size_t i = 0; i < kCandidates; ++i) {
-    candidates.push_back(c10::cuda::getStreamFromPool(/*isHighPriority=*/true, device.index()));
-    const c10::cuda::CUDAStreamGuard guard(candidates.back());
+  std::vector<Stream> candidates = NextOfPool(device, kCandidates);
+  for (const Stream& candidate : candidates) {
+    const c10::cuda::CUDAStreamGuard guard(candidate);
     LaunchShortest();
-    buffers.Copy(candidates.back());
+    buffers.Copy(candidate);
   }
   c10::cuda::device_synchronize();
   return candidates;
@@ -170,20 +159,22 @@ std::vector<Stream> UsedCandidates(c10::Device device) {
 
 }  // namespace
 
-Duration WaitingDelay(std::span<const Stream> streams) {
-  return std::max(Duration(), LeastChainTime(streams) - LeastChainTime({}));
+std::vector<Duration> DelaysBy(std::span<const Stream> streams) {
+  const Duration alone = LeastChainTime({});
+  std::vector<Duration> delays;
+  for (const Stream& stream : streams) {
+    delays.push_back(std::max(Duration(), LeastChainTime({&stream, 1}) - alone));
+  }
+  return delays;
 }
 
 std::vector<Stream> ChooseSideStreams(c10::Device device, SideStreams which, std::size_t count) {
-  std::vector<Stream> chosen;
   if (which == SideStreams::kAny) {
-    for (std::size_t i = 0; i < count; ++i) {
-      chosen.push_back(c10::cuda::getStreamFromPool(/*isHighPriority=*/true, device.index()));
-    }
-    return chosen;
+    return NextOfPool(device, count);
   }
   const std::vector<Stream> candidates = UsedCandidates(device);
   const Duration alone = LeastChainTime({});
+  std::vector<Stream> chosen;
   std::vector<Stream> left;
   for (const Stream& candidate : candidates) {
     if (chosen.size() == count) {

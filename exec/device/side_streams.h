@@ -21,11 +21,11 @@ enum class SideStreams : std::uint8_t {
 /// Waiting streams delay kernels by 0.9 to 1.3 us each, or by no more than 0.15.
 constexpr Duration kQuietDelay = Duration::FromNs(400);
 
-/// How much later each kernel of the default stream starts while all these streams wait for an
-/// event that it records, beyond what it does beside none: 0, or some 0.9 us for each of them that
-/// delays kernels (one H200, 2026-11-26; docs/costs.md, Waiting streams). The kernels are short
-/// ones. Takes 50 ms; the device is idle before and after, and PyTorch's allocator is not asked.
-Duration WaitingDelay(std::span<const c10::cuda::CUDAStream> streams);
+/// How much later each kernel of the default stream starts while one of these streams waits for an
+/// event that it records, for each stream by itself: 0, or some 0.9 us (one H200, 2026-11-26;
+/// docs/costs.md, Waiting streams). The kernels are short ones. Takes 20 ms and as long again for
+/// each stream; the device is idle before and after, and PyTorch's allocator is not asked.
+std::vector<Duration> DelaysBy(std::span<const c10::cuda::CUDAStream> streams);
 
 /// `count` high-priority streams of PyTorch's pool. Of quiet ones each is taken that delays no
 /// kernel together with those taken before and does not wait for what they wait for (streams share

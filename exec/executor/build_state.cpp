@@ -1,10 +1,9 @@
 #include <algorithm>
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros.h>
 
-#include "exec/device/cuda_call.h"
+#include "exec/device/driver_memory.h"
 #include "exec/executor/execute.h"
 #include "exec/interpreter/graph_runner.h"
 #include "exec/reference/reference_data.h"
@@ -188,17 +187,8 @@ void MakeEvents(ExecutorState& state) {
 /// and compute behind them. Their memory is not the allocator's, whose bytes are the schedule's.
 at::Tensor MakeLosses(const ExecutorState& state) {
   const std::int64_t count = state.schedule().options().gradient_accumulation_steps;
-  const auto options = at::TensorOptions().dtype(at::kFloat).device(state.streams.device());
-  if (!state.streams.on_gpu()) {
-    return at::zeros({count}, options);
-  }
-  void* memory = nullptr;
-  DCSIM_CUDA(cudaMalloc(&memory, static_cast<std::size_t>(count) * sizeof(float)));
-  return at::for_blob(memory, {count})
-      .options(options)
-      .target_device(state.streams.device())
-      .deleter([](void* own) { static_cast<void>(cudaFree(own)); })
-      .make_tensor();
+  return state.streams.on_gpu() ? DriverFloats(count, state.streams.device())
+                                : at::zeros({count}, at::TensorOptions().dtype(at::kFloat));
 }
 
 }  // namespace

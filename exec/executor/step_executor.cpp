@@ -223,15 +223,24 @@ int StepExecutor::rank() const {
 
 WaitingDelays StepExecutor::waiting_delays() const {
   WaitingDelays delays{};
+  if (!state_->streams.on_gpu()) {
+    return delays;
+  }
   std::array<bool, kStreamCount> used{};
   for (const Task& task : state_->schedule().tasks()) {
     used[task.on_host() ? 0 : task.stream] = true;
   }
-  for (std::size_t s = 1; s < kStreamCount && state_->streams.on_gpu(); ++s) {
+  std::vector<std::size_t> sides;
+  std::vector<c10::cuda::CUDAStream> streams;
+  for (std::size_t s = 1; s < kStreamCount; ++s) {
     if (used[s]) {
-      const auto stream = state_->streams.stream(static_cast<StreamRole>(s));
-      delays[s] = WaitingDelay({&stream, 1});
+      sides.push_back(s);
+      streams.push_back(state_->streams.stream(static_cast<StreamRole>(s)));
     }
+  }
+  const std::vector<Duration> found = DelaysBy(streams);
+  for (std::size_t i = 0; i < sides.size(); ++i) {
+    delays[sides[i]] = found[i];
   }
   return delays;
 }

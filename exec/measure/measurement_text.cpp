@@ -66,9 +66,7 @@ std::string PrintRankMeasurement(const RankMeasurement& measurement) {
     json["timeline"] = PrintTimeline(*measurement.timeline);
   }
   if (measurement.waiting_delays) {
-    for (const Duration delay : *measurement.waiting_delays) {
-      json["waiting_delays"].push_back(delay.ns());
-    }
+    json["waiting"] = PrintWaitingDelays(*measurement.waiting_delays);
   }
   json["hosts"] = Json::array();
   for (const HostReading& host : measurement.hosts) {
@@ -105,14 +103,11 @@ RankMeasurement ParseRankMeasurement(const std::string& text) {
   for (const Json& host : json["hosts"]) {
     measurement.hosts.push_back(ReadHostReading(host, Path(), faults));
   }
+  if (json.contains("waiting")) {
+    measurement.waiting_delays = ReadWaitingDelays(json["waiting"], Path(), faults);
+  }
   faults.ThrowIfAny();
   measurement.timeline_start_ns = json["timeline_start"].get<std::uint64_t>();
-  if (json.contains("waiting_delays")) {
-    WaitingDelays& delays = measurement.waiting_delays.emplace();
-    for (std::size_t s = 0; s < kStreamCount; ++s) {
-      delays[s] = Duration::FromNs(json["waiting_delays"][s].get<std::int64_t>());
-    }
-  }
   if (json.contains("stolen")) {
     measurement.stolen = json["stolen"].get<double>();
   }

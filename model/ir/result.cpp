@@ -48,15 +48,6 @@ Json PrintTimes(const std::vector<std::optional<Duration>>& times) {
   return json;
 }
 
-/// By stream, without compute's.
-Json PrintWaitingDelays(const WaitingDelays& delays) {
-  Json json = Json::object();
-  for (std::size_t s = 1; s < delays.size(); ++s) {
-    json[std::string(StreamRoleName(static_cast<StreamRole>(s)))] = delays[s].ns();
-  }
-  return json;
-}
-
 void AddMeasurement(const MeasurementNotes& notes, Json& json) {
   json["step_times_ns"] = Json::array();
   for (const Duration time : notes.step_times) {
@@ -102,6 +93,15 @@ Json PrintHostReading(const HostReading& reading) {
   }
   if (reading.stolen) {
     json["stolen"] = Rounded(*reading.stolen);
+  }
+  return json;
+}
+
+/// By stream, without compute's.
+Json PrintWaitingDelays(const WaitingDelays& delays) {
+  Json json = Json::object();
+  for (std::size_t s = 1; s < delays.size(); ++s) {
+    json[std::string(StreamRoleName(static_cast<StreamRole>(s)))] = delays[s].ns();
   }
   return json;
 }

@@ -120,7 +120,8 @@ struct Result {
 /// The canonical JSON of a result, integers in ns and bytes.
 Json PrintResult(const Result& result);
 
-/// The `host` of a rank in it.
+/// The `host` and the `waiting_ns` of a rank in it.
 Json PrintHostReading(const HostReading& reading);
+Json PrintWaitingDelays(const WaitingDelays& delays);
 
 }  // namespace dcsim

@@ -86,15 +86,6 @@ std::vector<std::optional<Duration>> ReadTimes(ObjectReader& fields, const char*
   return read;
 }
 
-WaitingDelays ReadWaitingDelays(const Json& value, const Path& path, Faults& faults) {
-  ObjectReader fields(value, path, faults);
-  WaitingDelays delays{};
-  for (std::size_t s = 1; s < delays.size(); ++s) {
-    ReadNs(fields, StreamRoleName(static_cast<StreamRole>(s)), delays[s]);
-  }
-  return delays;
-}
-
 /// Of the ranks' readings those of their hosts, which results before 2026-11-24 lack, and of
 /// waiting streams, since 2026-11-26.
 std::vector<RankReadings> ReadRanks(ObjectReader& object) {
@@ -134,6 +125,15 @@ HostReading ReadHostReading(const Json& value, const Path& path, Faults& faults)
     reading.stolen = stolen;
   }
   return reading;
+}
+
+WaitingDelays ReadWaitingDelays(const Json& value, const Path& path, Faults& faults) {
+  ObjectReader fields(value, path, faults);
+  WaitingDelays delays{};
+  for (std::size_t s = 1; s < delays.size(); ++s) {
+    ReadNs(fields, StreamRoleName(static_cast<StreamRole>(s)), delays[s]);
+  }
+  return delays;
 }
 
 Result ReadResult(const Json& document, const Locator& locate) {

@@ -10,7 +10,8 @@ namespace dcsim {
 /// Error with every fault.
 Result ReadResult(const Json& document, const Locator& locate);
 
-/// The `host` of a rank in it.
+/// The `host` and the `waiting_ns` of a rank in it.
 HostReading ReadHostReading(const Json& value, const Path& path, Faults& faults);
+WaitingDelays ReadWaitingDelays(const Json& value, const Path& path, Faults& faults);
 
 }  // namespace dcsim

@@ -102,6 +102,10 @@ void DeclarePlansToRun(CLI::App& app, PlansToRun& what) {
   app.add_option("--out", what.out, "folder for results and timelines");
 }
 
+std::string SideStreamsText(const PlansToRun& what) {
+  return what.side_streams == "quiet" ? "" : " --side-streams " + what.side_streams;
+}
+
 std::string PlanName(const std::string& file) {
   std::filesystem::path name = std::filesystem::path(file).filename();
   if (name.extension() == ".gz") {

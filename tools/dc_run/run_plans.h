@@ -30,6 +30,9 @@ struct PlansToRun {
 /// --cluster and --out.
 void DeclarePlansToRun(CLI::App& app, PlansToRun& what);
 
+/// " --side-streams any" where that was asked for, for the command in results.
+std::string SideStreamsText(const PlansToRun& what);
+
 /// "plans/zero3.yaml" -> "zero3".
 std::string PlanName(const std::string& file);
 

@@ -29,9 +29,7 @@ std::string CommandOf(const RunStepOptions& options) {
   }
   return command + " --gpus " + std::to_string(options.what.gpus) + " --warmup " +
          std::to_string(options.what.warmup) + " --steps " + std::to_string(options.what.steps) +
-         (options.what.communicate ? "" : " --no-communication") +
-         (options.what.side_streams == "quiet" ? ""
-                                               : " --side-streams " + options.what.side_streams);
+         (options.what.communicate ? "" : " --no-communication") + SideStreamsText(options.what);
 }
 
 ExitCode RunSteps(const RunStepOptions& options) {

@@ -52,7 +52,7 @@ ExitCode ValidatePlans(const ValidateOptions& options) {
   const Cluster cluster = LoadCluster(options.what.cluster);
   std::string command = "dc-run validate " + options.workload + " --gpus " +
                         std::to_string(options.what.gpus) + " --steps " +
-                        std::to_string(options.what.steps);
+                        std::to_string(options.what.steps) + SideStreamsText(options.what);
   for (const std::string& change : options.what.overrides) {
     command += " --set " + change;
   }
@@ -112,9 +112,8 @@ bool RunCase(const ValidateOptions& options,
     }
   };
   // The suite's name comes last: runs of one go are told by it (tools/accuracy.py).
-  const std::string streams =
-      what.side_streams == "quiet" ? "" : " --side-streams " + what.side_streams;
-  return RunPlans(workload, what, "dc-run validate" + streams + " --suite " + options.suite, keep);
+  return RunPlans(workload, what,
+                  "dc-run validate" + SideStreamsText(what) + " --suite " + options.suite, keep);
 }
 
 /// All results of the suite that are there, predicted again.
