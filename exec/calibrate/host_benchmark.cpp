@@ -9,7 +9,9 @@
 #include <ATen/cuda/CUDAEvent.h>
 #include <ATen/cuda/Sleep.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/zero.h>
 #include <c10/core/InferenceMode.h>
+#include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
@@ -61,6 +63,90 @@ std::function<void()> Boxed(const char* name,
   };
 }
 
+std::int64_t TimeOf(const std::function<void()>& call) {
+  const auto start = Clock::now();
+  call();
+  return std::chrono::nanoseconds(Clock::now() - start).count();
+}
+
+/// What the GPU idles longer where the host has waited for it than where it has not, less the
+/// launch, which the host makes meanwhile: it sleeps as long as a step takes, and its caches cool.
+Duration WaitTime(const std::function<void()>& launch, Duration launch_time) {
+  constexpr int kRounds = 9;
+  constexpr std::int64_t kCycles = 40'000'000;  // 20 ms
+  const auto stream = c10::cuda::getCurrentCUDAStream();
+  at::cuda::CUDAEvent slept(cudaEventDefault);
+  at::cuda::CUDAEvent launched(cudaEventDefault);
+  const auto idle_ns = [&](bool waits) {
+    at::cuda::sleep(kCycles);
+    slept.record(stream);
+    if (waits) {
+      stream.synchronize();
+    }
+    launch();
+    launched.record(stream);
+    c10::cuda::device_synchronize();
+    return static_cast<std::int64_t>(static_cast<double>(slept.elapsed_time(launched)) * 1e6);
+  };
+  std::vector<std::int64_t> longer;
+  for (int round = 0; round < kRounds; ++round) {
+    const std::int64_t without = idle_ns(false);
+    longer.push_back(idle_ns(true) - without);
+  }
+  return std::max(Duration(), Duration::FromNs(Median(std::move(longer))) - launch_time);
+}
+
+struct RecordedFrees {
+  Duration record;
+  Duration take_back;
+};
+
+/// Tensors that a side stream uses are freed while it sleeps, and taken back when it has woken.
+RecordedFrees TimeRecordedFrees(const c10::cuda::CUDAStream& side,
+                                const std::function<void()>& launch) {
+  constexpr int kRounds = 9;
+  constexpr std::size_t kTensors = 400;
+  constexpr std::int64_t kBytes = 4096;
+  constexpr std::int64_t kCycles = 40'000'000;
+  constexpr int kLaunches = 50;  // behind the wait, until the host is at its pace again
+  const auto options = at::TensorOptions().dtype(at::kByte).device(at::kCUDA);
+  const auto some = [&options] {
+    std::vector<at::Tensor> tensors(kTensors);
+    for (at::Tensor& tensor : tensors) {
+      tensor = at::empty({kBytes}, options);
+    }
+    return tensors;
+  };
+  std::vector<std::int64_t> records;
+  std::vector<std::int64_t> taken;
+  for (int round = 0; round < kRounds; ++round) {
+    auto plain = some();
+    const std::int64_t free_ns = TimeOf([&plain] { plain.clear(); });
+    auto used = some();
+    for (const at::Tensor& tensor : used) {
+      c10::cuda::CUDACachingAllocator::recordStream(tensor.storage().data_ptr(), side);
+    }
+    {
+      const c10::cuda::CUDAStreamGuard guard(side);
+      at::cuda::sleep(kCycles);
+    }
+    const std::int64_t recorded_ns = TimeOf([&used] { used.clear(); });
+    c10::cuda::device_synchronize();
+    for (int i = 0; i < kLaunches; ++i) {
+      launch();
+    }
+    at::Tensor tensor;
+    const std::int64_t first_ns = TimeOf([&] { tensor = at::empty({kBytes}, options); });
+    at::Tensor other;
+    const std::int64_t second_ns = TimeOf([&] { other = at::empty({kBytes}, options); });
+    c10::cuda::device_synchronize();
+    constexpr auto kCount = static_cast<std::int64_t>(kTensors);
+    records.push_back(std::max<std::int64_t>(0, recorded_ns - free_ns) / kCount);
+    taken.push_back(std::max<std::int64_t>(0, first_ns - second_ns) / kCount);
+  }
+  return {Duration::FromNs(Median(std::move(records))), Duration::FromNs(Median(std::move(taken)))};
+}
+
 Duration SegmentTime() {
   constexpr int kPairs = 10;
   constexpr std::size_t kSegment = std::size_t{64} << 20;
@@ -104,14 +190,19 @@ HostSample BenchmarkHost() {
   const auto side = c10::cuda::getStreamFromPool(/*isHighPriority=*/true);
   at::cuda::CUDAEvent event(cudaEventDisableTiming);
   HostSample sample;
-  sample.launch = Scaled(MedianCall(Boxed("aten::add", "Tensor", {small, small, 1})), kAmongOthers);
+  const Duration launch = MedianCall(Boxed("aten::add", "Tensor", {small, small, 1}));
+  sample.launch = Scaled(launch, kAmongOthers);
   sample.view = Scaled(sample.launch, kView);
   const Duration pair = MedianCall([&] {
     event.record(stream);
     event.block(side);
   });
   sample.event = Duration::FromNs(pair.ns() / 2);
-  sample.synchronize = MedianCall([&] { stream.synchronize(); });
+  const auto in_place = [small] { small.zero_(); };  // asks the allocator for nothing
+  sample.synchronize = WaitTime(in_place, launch);
+  const RecordedFrees frees = TimeRecordedFrees(side, in_place);
+  sample.record = frees.record;
+  sample.take_back = frees.take_back;
   sample.segment = SegmentTime();
   sample.launch_queue = LaunchQueue(Boxed("aten::add", "Tensor", {small, small, 1}));
   return sample;

@@ -10,8 +10,10 @@ struct HostSample {
   Duration view;         // an op without a kernel, among others
   Duration launch;       // an elementwise op with its kernel, among others
   Duration event;        // record an event, or make a stream wait for one
-  Duration synchronize;  // wait for a stream that is idle
+  Duration synchronize;  // from the end of what the host waits for to its next call
   Duration segment;      // cudaMalloc or cudaFree of 64 MiB
+  Duration record;       // more of freeing a tensor that another stream used
+  Duration take_back;    // of such memory, at an allocation once that stream has passed
   int launch_queue = 0;  // launches of one stream that have not ended, beyond which one waits
 };
 

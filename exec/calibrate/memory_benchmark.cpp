@@ -53,24 +53,29 @@ std::vector<MemorySample> BenchmarkMemory() {
   at::Tensor a = at::randn({kElements}, narrow);
   const at::Tensor b = at::randn({kElements}, narrow);
   at::Tensor master = at::randn({kElements}, wide);
-  const at::Tensor gradient = at::randn({kElements}, wide);
+  at::Tensor gradient = at::randn({kElements}, wide);
   const at::Tensor first = at::randn({kElements}, wide);
   const at::Tensor second = at::rand({kElements}, wide);
   const at::Tensor step = at::ones({}, wide);  // step 0 would divide by 0
+  const auto adamw = [&](std::int64_t elements) {
+    const auto part = [elements](const at::Tensor& tensor) {
+      return tensor.narrow(0, 0, elements);
+    };
+    at::_fused_adamw_({part(master)}, {part(gradient)}, {part(first)}, {part(second)}, {}, {step},
+                      1e-4, 0.9, 0.95, 0.1, 1e-8, /*amsgrad=*/false, /*maximize=*/false);
+  };
   const std::vector<PatternCase> cases = {
       {MemoryPattern::kCopy, 4, [&] { a.copy_(b); }},
       {MemoryPattern::kScale, 4, [&] { a.div_(2); }},
+      {MemoryPattern::kClip, 8, [&] { gradient.mul_(step); }},
       {MemoryPattern::kAdd, 6, [&] { a.add_(b); }},
       {MemoryPattern::kWiden, 6, [&] { a.to(at::kFloat); }},
       {MemoryPattern::kNarrow, 6, [&] { a.copy_(master); }},
       {MemoryPattern::kFill, 2, [&] { a.zero_(); }},
       {MemoryPattern::kNorm, 2,
        [&] { at::linalg_vector_norm(a, 2, std::nullopt, false, at::kFloat); }},
-      {MemoryPattern::kAdamW, 28,
-       [&] {
-         at::_fused_adamw_({master}, {gradient}, {first}, {second}, {}, {step}, 1e-4, 0.9, 0.95,
-                           0.1, 1e-8, /*amsgrad=*/false, /*maximize=*/false);
-       }},
+      {MemoryPattern::kAdamW, 28, [&] { adamw(kElements); }},
+      {MemoryPattern::kAdamWUneven, 28, [&] { adamw(kElements - 1); }},
       {MemoryPattern::kPasses, 12, [&] { first.lerp_(gradient, 0.1); }},
   };
   KernelRecorder recorder;

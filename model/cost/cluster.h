@@ -108,6 +108,8 @@ struct HostCosts {
   Duration event;        // record an event, or make a stream wait for one
   Duration synchronize;  // return from waiting for a stream
   Duration segment;      // one cudaMalloc or cudaFree
+  Duration record;       // an event behind a freed tensor that another stream used (record_stream)
+  Duration take_back;    // of such memory, at an allocation behind its event
   int launch_queue = 0;  // kernels of a stream that have not ended, beyond which a launch waits;
                          // 0: no limit
   std::string source;

@@ -121,12 +121,26 @@ struct PoolingRates {
   double backward = 0;
 };
 
+/// at::cat, a kernel for each 128 parts at most (ConcatenationTime).
+struct ConcatenationRates {
+  Duration start;                // a kernel
+  double blocks_per_second = 0;  // thread blocks that find nothing to copy
+  double unaligned = 1;          // share of the bandwidth where a part begins between multiples
+                                 // of 16 bytes
+  double unaligned_part = 1;     // … of one such part, which gets few thread blocks
+  double hidden = 0;             // of the shorter of copying and empty thread blocks: beside the
+                                 // other
+};
+
 /// Convolutions in half precision, and what stands before and behind them.
 struct ConvolutionRates {
-  double forward = 1;             // share of the peak
-  double backward = 1;            // the same
-  double few_channels = 1;        // of the peak, with fewer than eight channels in
-  double depthwise = 0;           // multiply-adds a second, each channel alone
+  double forward = 1;       // share of the peak
+  double backward = 1;      // the same
+  double few_channels = 1;  // of the peak, with fewer than eight channels in
+  double half_aligned = 1;  // … with kernels of one element over channels that are not last and
+                            // begin at multiples of 4 or 8 bytes but not of 16
+  double unaligned = 1;     // … at odd multiples of 2 bytes
+  double depthwise = 0;     // multiply-adds a second, each channel alone
   double depthwise_backward = 0;  // the same, of both gradients
   double planar_depthwise = 0;    // the same where channels are not last: PyTorch's own kernels
   double planar_depthwise_backward = 0;
@@ -137,10 +151,12 @@ struct ConvolutionRates {
 struct ProductRates {
   Duration start;           // besides FLOPs and the writing of the result
   double tile = 0;          // elements: an a x b tile is slower by tile / a + tile / b (ProductUse)
-  double unaligned = 1;     // share of the peak where rows begin at odd multiples of 2 bytes
-  double half_aligned = 1;  // … at multiples of 4 or 8, but not of 16
-  double float32 = 1;       // … of float32's
-  double grouped = 1;       // of the peak: experts, each with rows of its own
+  double half_aligned = 1;  // of the peak where rows begin at multiples of 4 or 8 bytes but not of
+                            // 16: large products (SlowProductShare)
+  double unaligned = 1;     // … at odd multiples of 2 bytes
+  double unaligned_transposed = 1;  // … and the second factor is transposed
+  double float32 = 1;               // … of float32's
+  double grouped = 1;               // of the peak: experts, each with rows of its own
 };
 
 /// What a roofline of two rates leaves out, as far as it is known of a GPU. Source: docs/costs.md.
@@ -168,6 +184,7 @@ struct KernelRates {
   IndexingRates indexing;
   GroupNormRates group_norm;
   PoolingRates pooling;
+  ConcatenationRates concatenation;
   ConvolutionRates convolution;
 };
 

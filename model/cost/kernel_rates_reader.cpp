@@ -70,6 +70,7 @@ void ReadProductRates(ObjectReader& fields, ProductRates& rates) {
     fields.faults().Add(fields.At("tile"), "expected 0 or more");
   }
   ReadShare(fields, "unaligned", rates.unaligned);
+  ReadShare(fields, "unaligned_transposed", rates.unaligned_transposed);
   ReadShare(fields, "half_aligned", rates.half_aligned);
   ReadShare(fields, "float32", rates.float32);
   ReadShare(fields, "grouped", rates.grouped);
@@ -107,10 +108,20 @@ void ReadIndexing(ObjectReader& fields, IndexingRates& rates) {
   ReadPositive(fields, "single_elements_per_second", rates.single_elements_per_second);
 }
 
+void ReadConcatenation(ObjectReader& fields, ConcatenationRates& rates) {
+  fields.Required("start", ReadDuration, rates.start);
+  ReadPositive(fields, "blocks_per_second", rates.blocks_per_second);
+  ReadShare(fields, "unaligned", rates.unaligned);
+  ReadShare(fields, "unaligned_part", rates.unaligned_part);
+  ReadShare(fields, "hidden", rates.hidden);
+}
+
 void ReadConvolution(ObjectReader& fields, ConvolutionRates& rates) {
   ReadShare(fields, "forward", rates.forward);
   ReadShare(fields, "backward", rates.backward);
   ReadShare(fields, "few_channels", rates.few_channels);
+  ReadShare(fields, "half_aligned", rates.half_aligned);
+  ReadShare(fields, "unaligned", rates.unaligned);
   ReadPositive(fields, "depthwise", rates.depthwise);
   ReadPositive(fields, "depthwise_backward", rates.depthwise_backward);
   ReadPositive(fields, "planar_depthwise", rates.planar_depthwise);
@@ -180,6 +191,7 @@ KernelRates ReadKernelRates(ObjectReader& fields) {
   read("indexing", ReadIndexing, rates.indexing);
   read("group_norm", ReadGroupNorm, rates.group_norm);
   read("pooling", ReadPooling, rates.pooling);
+  read("concatenation", ReadConcatenation, rates.concatenation);
   read("convolution", ReadConvolution, rates.convolution);
   return rates;
 }

@@ -75,11 +75,13 @@ Duration ParamAlignment::Delay(const Graph& graph,
     return Duration();
   }
   if (FindFactors(graph, id)) {
-    const ProductRates& rates = gpu.kernels->product;
-    const double share = alignment >= kHalfAlignment ? rates.half_aligned : rates.unaligned;
-    return IsAlignedProduct(graph, id)
-               ? FromSeconds(time.seconds() * (gpu.matmul_efficiency / share - 1))
-               : Duration();
+    if (!IsAlignedProduct(graph, id)) {
+      return Duration();
+    }
+    const double share = SlowProductShare(graph, id, alignment >= kHalfAlignment, gpu);
+    const double seconds =
+        gpu.kernels->product.start.seconds() + SecondsAtPeak(graph, id, gpu) / share;
+    return FromSeconds(std::max(seconds - time.seconds(), 0.0));
   }
   if (graph.target(id) == "aten::native_layer_norm") {
     const double seconds = alignment < kNormAlignment ? UnalignedNorm(graph, op, gpu) : 0;

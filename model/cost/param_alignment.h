@@ -19,8 +19,8 @@ class ParamAlignment {
   ParamAlignment(const Graph& graph, const ScheduleOptions& options, int ranks);
 
   /// What an op takes besides `time`, measured or priced with its parameters at multiples of 16
-  /// bytes: of a product as much as the ratio of the GPU file's shares says (`half_aligned`,
-  /// `unaligned`), of a convolution with kernels of one element its FLOPs at `few_channels`, of
+  /// bytes: of a product what it takes at SlowProductShare, of a convolution with kernels of one
+  /// element its FLOPs at `few_channels`, of
   /// layer norms and embeddings what `unaligned_layer_norm` and `unaligned_lookups` say, of
   /// everything else nothing. Half precision only. Source: docs/costs.md.
   Duration Delay(const Graph& graph, OpId id, Duration time, const GpuSpec& gpu) const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "model/cost/memory_time.h"
 #include "model/cost/roofline.h"
@@ -33,6 +34,54 @@ bool HasAlignedRows(const Graph& graph, OpId id, std::int64_t bytes) {
                        IsAligned(graph.value(factors->right), bytes)));
 }
 
+std::int64_t DivideUp(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+
+/// How fast tiles of a x b go: small ones load more for each FLOP.
+double TileSpeed(double tile, std::int64_t a, std::int64_t b) {
+  return 1 / (1 + tile / static_cast<double>(a) + tile / static_cast<double>(b));
+}
+
+/// The most that `use` gives for products whose depth is cut in up to 16 parts.
+template <typename Use>
+double BestOfParts(const ProductShape& of, Use use) {
+  constexpr double kJoining = 0.88;  // of the speed, where parts of the depth are added up
+  constexpr std::int64_t kMostParts = 16;
+  constexpr std::int64_t kLeastDepth = 2048;  // of a part
+  double best = use(of);
+  for (std::int64_t parts = 2; parts <= kMostParts && of.depth / parts >= kLeastDepth; parts *= 2) {
+    ProductShape split = of;
+    split.products *= parts;
+    split.depth /= parts;
+    best = std::max(best, kJoining * use(split));
+  }
+  return best;
+}
+
+/// What slow kernels leave busy, relative to large products.
+double UseOfSlowTiles(const ProductShape& of, int multiprocessors) {
+  constexpr std::array<std::pair<std::int64_t, std::int64_t>, 3> kTiles = {
+      {{128, 128}, {128, 64}, {64, 64}}};
+  constexpr double kTile = 40;
+  constexpr double kDepth = 160;  // what a tile takes before and behind its products
+  const std::int64_t at_once = std::int64_t{2} * multiprocessors;
+  const auto whole = static_cast<double>(of.products * of.rows * of.columns);
+  double best = 0;
+  for (const auto& [a, b] : kTiles) {
+    const std::int64_t tiles = of.products * DivideUp(of.rows, a) * DivideUp(of.columns, b);
+    const auto room = static_cast<double>(DivideUp(tiles, at_once) * at_once * a * b);
+    best = std::max(best, TileSpeed(kTile, a, b) / TileSpeed(kTile, 128, 128) * whole / room);
+  }
+  const auto depth = static_cast<double>(of.depth);
+  return best * depth / (depth + kDepth);
+}
+
+bool IsTransposed(const Value& matrix) {
+  const std::size_t rank = matrix.shape.size();
+  return rank >= 2 && matrix.strides[rank - 2] == 1 && matrix.strides[rank - 1] != 1;
+}
+
 /// Share of the peak that the op's products reach.
 double Efficiency(const Graph& graph, OpId id, const GpuSpec& gpu) {
   const ProductRates& rates = gpu.kernels->product;
@@ -44,15 +93,11 @@ double Efficiency(const Graph& graph, OpId id, const GpuSpec& gpu) {
     return rates.float32;
   }
   if (!HasAlignedRows(graph, id, kAlignment)) {
-    return HasAlignedRows(graph, id, kHalfAlignment) ? rates.half_aligned : rates.unaligned;
+    return SlowProductShare(graph, id, HasAlignedRows(graph, id, kHalfAlignment), gpu);
   }
   const double whole =
       graph.target(id) == "aten::_grouped_mm" ? rates.grouped : gpu.matmul_efficiency;
   return whole * ProductUse(*shape, rates.tile, gpu.multiprocessors);
-}
-
-std::int64_t DivideUp(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
 }
 
 /// The best tile's share, as ProductUse has it, of products that are not split.
@@ -61,9 +106,6 @@ double UseOfTiles(const ProductShape& of, double tile, int multiprocessors) {
   constexpr std::array<std::int64_t, 7> kColumns = {64, 96, 128, 160, 192, 256, 320};
   constexpr std::int64_t kLargest =
       40'960;  // elements (320 x 128) whose sums a multiprocessor holds
-  const auto speed = [&](std::int64_t a, std::int64_t b) {
-    return 1 / (1 + tile / static_cast<double>(a) + tile / static_cast<double>(b));
-  };
   const auto whole = static_cast<double>(of.products * of.rows * of.columns);
   double best = 0;
   for (const std::int64_t a : kRows) {
@@ -74,7 +116,7 @@ double UseOfTiles(const ProductShape& of, double tile, int multiprocessors) {
       const std::int64_t tiles = of.products * DivideUp(of.rows, a) * DivideUp(of.columns, b);
       const std::int64_t waves = DivideUp(tiles, multiprocessors);
       const auto room = static_cast<double>(waves * multiprocessors * a * b);
-      best = std::max(best, speed(a, b) / speed(128, 256) * whole / room);
+      best = std::max(best, TileSpeed(tile, a, b) / TileSpeed(tile, 128, 256) * whole / room);
     }
   }
   return best;
@@ -129,7 +171,7 @@ double ConvolutionShare(const Value& input,
   const std::int64_t row = input.numel() / (input.shape[0] * input.shape[1]);
   const std::int64_t pitch = row * ElementBytes(input.dtype);
   if (pitch % kAlignment != 0 && HasSingleKernel(weight) && !HasChannelsLast(input)) {
-    return pitch % kHalfAlignment == 0 ? kernels.product.half_aligned : kernels.product.unaligned;
+    return pitch % kHalfAlignment == 0 ? rates.half_aligned : rates.unaligned;
   }
   return backward ? rates.backward : rates.forward;
 }
@@ -177,6 +219,20 @@ bool IsAlignedProduct(const Graph& graph, OpId id) {
   return HasAlignedRows(graph, id, kAlignment);
 }
 
+double SlowProductShare(const Graph& graph, OpId id, bool half_aligned, const GpuSpec& gpu) {
+  const ProductRates& rates = gpu.kernels->product;
+  const auto factors = FindFactors(graph, id);
+  const bool transposed = factors && IsTransposed(graph.value(factors->right));
+  const double share = half_aligned ? rates.half_aligned
+                       : transposed ? rates.unaligned_transposed
+                                    : rates.unaligned;
+  const auto shape = FindProduct(graph, id);
+  const auto use = [&gpu](const ProductShape& of) {
+    return UseOfSlowTiles(of, gpu.multiprocessors);
+  };
+  return share * (shape ? BestOfParts(*shape, use) : 1);
+}
+
 std::optional<ValueId> FindSingleKernel(const Graph& graph, OpId id) {
   if (!IsConvolution(graph, id)) {
     return std::nullopt;
@@ -189,16 +245,8 @@ std::optional<ValueId> FindSingleKernel(const Graph& graph, OpId id) {
 }
 
 double ProductUse(const ProductShape& of, double tile, int multiprocessors) {
-  constexpr double kJoining = 0.88;  // of the speed, where parts of the depth are added up
-  constexpr std::int64_t kMostParts = 16;
-  constexpr std::int64_t kLeastDepth = 2048;  // of a part
-  double best = UseOfTiles(of, tile, multiprocessors);
-  for (std::int64_t parts = 2; parts <= kMostParts && of.depth / parts >= kLeastDepth; parts *= 2) {
-    ProductShape split = of;
-    split.products *= parts;
-    best = std::max(best, kJoining * UseOfTiles(split, tile, multiprocessors));
-  }
-  return best;
+  return BestOfParts(
+      of, [&](const ProductShape& parts) { return UseOfTiles(parts, tile, multiprocessors); });
 }
 
 double ProductSeconds(const Graph& graph, OpId id, const GpuSpec& gpu) {

@@ -8,6 +8,7 @@
 #include "model/base/error.h"
 #include "model/base/scaled.h"
 #include "model/cost/collective_cost.h"
+#include "model/cost/concatenation.h"
 #include "model/cost/multiprocessor_share.h"
 #include "model/cost/op_flops.h"
 #include "model/cost/op_launches.h"
@@ -15,6 +16,7 @@
 #include "model/cost/power.h"
 #include "model/cost/profiled_launch.h"
 #include "model/cost/roofline.h"
+#include "model/graph/sharding.h"
 #include "model/graph/step_facts.h"
 
 namespace dcsim {
@@ -167,7 +169,7 @@ std::vector<CollectivePart> PartsOf(const Collective& collective) {
   return parts;
 }
 
-/// One rank's gather of flat weights lies where it shall be, and so does a bucket that is reduced
+/// One rank's gather in place has nothing to copy, and so does a bucket that is reduced
 /// as one, which ranks sum into their parts of it: NCCL launches nothing.
 bool HasNothingToMove(const Collective& collective) {
   if (collective.ranks > 1) {
@@ -176,9 +178,27 @@ bool HasNothingToMove(const Collective& collective) {
   if (collective.kind == CollectiveKind::kReduceScatter) {
     return collective.one_launch;
   }
-  return collective.kind == CollectiveKind::kAllGather &&
-         std::all_of(collective.calls.begin(), collective.calls.end(),
-                     [](const CollectiveCall& call) { return call.param.is_none(); });
+  return collective.kind == CollectiveKind::kAllGather && collective.in_place;
+}
+
+/// What work of `device` in which bytes move for `moving` takes from others.
+std::int32_t DemandOf(Duration moving, Duration device) {
+  return static_cast<std::int32_t>(std::min<std::int64_t>(
+      Contention::kAlone,
+      moving.ns() * Contention::kAlone / std::max<std::int64_t>(1, device.ns())));
+}
+
+/// The same of a collective: of one rank's copies, as of memory work.
+std::int32_t DemandOf(const Cluster& cluster,
+                      const Collective& collective,
+                      std::span<const CollectivePart> parts,
+                      Duration device) {
+  if (collective.ranks > 1) {
+    return GroupDemand(cluster, collective.kind, parts);
+  }
+  const Estimate whole = CollectiveTime(cluster, collective.kind, collective.engine,
+                                        collective.payload(), collective.ranks);
+  return DemandOf(whole.time, device);
 }
 
 WorkCost CollectiveCost(const CostInputs& inputs, const Collective& collective) {
@@ -197,7 +217,7 @@ WorkCost CollectiveCost(const CostInputs& inputs, const Collective& collective) 
           .further = collective.ranks == 1 ? host.grouped * (launches - 1) : Duration(),
           .source = estimate.source,
           .use = CollectiveUse(collective.engine, collective.ranks),
-          .demand = GroupDemand(inputs.cluster, collective.kind, parts),
+          .demand = DemandOf(inputs.cluster, collective, parts, estimate.time),
           .launches = 1,
           .start = CollectiveStart(inputs.cluster, collective.ranks)};
 }
@@ -206,6 +226,9 @@ WorkCost CollectiveCost(const CostInputs& inputs, const Collective& collective) 
 std::pair<double, Source> PatternRateOf(const Cluster& cluster, MemoryPattern pattern) {
   if (const auto measured = FindRate(cluster, pattern)) {
     return {static_cast<double>(measured->count()), Source::kMeasured};
+  }
+  if (pattern == MemoryPattern::kAdamWUneven) {
+    return PatternRateOf(cluster, MemoryPattern::kAdamW);
   }
   const GpuSpec& gpu = cluster.gpu;
   return {static_cast<double>(gpu.memory_bandwidth.count()) * gpu.bandwidth_efficiency,
@@ -233,9 +256,38 @@ WorkCost HostCopyCost(const CostInputs& inputs, const Work& work) {
           .launches = static_cast<std::int32_t>(work.launches)};
 }
 
+/// Parts of a bucket that at::cat brings together. Besides its kernels the host makes a view of
+/// each part, and padding is a kernel of its own, as is a part alone.
+WorkCost FlattenCost(const CostInputs& inputs, const Work& work) {
+  const Cluster& cluster = inputs.cluster;
+  const Collective& collective = inputs.schedule.collective(CollectiveId(work.subject));
+  const ScheduleOptions& options = inputs.schedule.options();
+  const auto rate = PatternRateOf(cluster, MemoryPattern::kCopy).first;
+  const auto cats = FlattenedParts(collective, inputs.graph, CutByParameter(options),
+                                   options.contiguous_gradients);
+  WorkCost cost{.source = Source::kEstimated};
+  std::int64_t parts = 0;
+  for (const auto& cat : cats) {
+    cost.device += ConcatenationTime(cat, ElementBytes(collective.dtype),
+                                     BytesPerSecond(static_cast<std::int64_t>(rate)), cluster.gpu);
+    parts += static_cast<std::int64_t>(cat.size());
+  }
+  const auto paddings = static_cast<std::int64_t>(cats.size()) - 1;
+  const auto launches = work.launches + 2 * paddings;
+  const Duration streaming = RoundUpNs(static_cast<double>(work.moved.count()) / rate);
+  cost.device += cluster.gpu.memory_pace() * (2 * paddings);
+  cost.host = cluster.host.launch * launches + cluster.host.view * parts;
+  cost.demand = DemandOf(streaming, cost.device);
+  cost.launches = static_cast<std::int32_t>(launches);
+  return cost;
+}
+
 WorkCost MemoryCost(const CostInputs& inputs, const Work& work) {
   if (work.pattern == MemoryPattern::kOffload || work.pattern == MemoryPattern::kReload) {
     return HostCopyCost(inputs, work);
+  }
+  if (work.concatenates && inputs.cluster.gpu.kernels) {
+    return FlattenCost(inputs, work);
   }
   const auto [rate, source] = PatternRateOf(inputs.cluster, work.pattern);
   if (work.launches == 0) {
@@ -250,8 +302,7 @@ WorkCost MemoryCost(const CostInputs& inputs, const Work& work) {
           .host = inputs.cluster.host.launch * work.launches,
           .further = inputs.cluster.host.launch * further,
           .source = source,
-          .demand = static_cast<std::int32_t>(streaming.ns() * Contention::kAlone /
-                                              std::max<std::int64_t>(1, device.ns())),
+          .demand = DemandOf(streaming, device),
           .launches = static_cast<std::int32_t>(work.launches),
           .gaps = std::max(pace - gpu.shortest_kernel, Duration()) * further};
 }

@@ -51,9 +51,9 @@ constexpr std::array<std::string_view, 14> kBufferClassNames = {
     "gradient partition", "reduce buckets",      "activations",    "held outputs",      "inputs",
     "constants",          "temporaries",         "workspaces",     "pinned host memory"};
 
-constexpr std::array<std::string_view, 11> kPatternNames = {"copy",   "scale",   "add",   "widen",
-                                                            "narrow", "fill",    "norm",  "adamw",
-                                                            "passes", "offload", "reload"};
+constexpr std::array<std::string_view, 13> kPatternNames = {
+    "copy", "scale", "clip",         "add",    "widen",   "narrow", "fill",
+    "norm", "adamw", "adamw_uneven", "passes", "offload", "reload"};
 
 /// Mixes one more field into a hash (Boost's hash_combine with a 64-bit constant).
 std::size_t Combine(std::size_t seed, std::size_t field) {
@@ -111,7 +111,8 @@ std::size_t WorkHash::operator()(const Work& work) const {
   hash = Combine(hash, work.events);
   hash = Combine(hash, work.subject);
   hash = Combine(hash, static_cast<std::size_t>(work.moved.count()));
-  return Combine(hash, static_cast<std::size_t>(work.offset));
+  hash = Combine(hash, static_cast<std::size_t>(work.offset));
+  return Combine(hash, work.concatenates ? 1 : 0);
 }
 
 std::size_t CollectiveHash::operator()(const Collective& collective) const {

@@ -82,6 +82,7 @@ struct Collective {
   Engine engine = Engine::kNccl;
   DType dtype = DType::kBFloat16;
   std::uint8_t communicator = 0;
+  bool in_place = false;    // of a gather: a rank's part lies where it shall be
   bool one_launch = false;  // a single collective over all calls' elements (flush: one_per_bucket)
   int ranks = 1;
   std::vector<CollectiveCall> calls;
@@ -100,17 +101,19 @@ struct CollectiveHash {
 
 /// How memory work goes through memory; each has a rate of its own.
 enum class MemoryPattern : std::uint8_t {
-  kCopy,     // read and write alike tensors
-  kScale,    // in place, by a scalar
-  kAdd,      // one tensor added to another, in place
-  kWiden,    // the parameters' dtype to float32
-  kNarrow,   // float32 to the parameters' dtype
-  kFill,     // write only
-  kNorm,     // read only
-  kAdamW,    // the fused optimizer kernel
-  kPasses,   // the optimizer in elementwise passes
-  kOffload,  // to pinned host memory, over the link between host and GPU
-  kReload,   // from there
+  kCopy,         // read and write alike tensors
+  kScale,        // in place, by a number of the host
+  kClip,         // in place, by a tensor of one element
+  kAdd,          // one tensor added to another, in place
+  kWiden,        // the parameters' dtype to float32
+  kNarrow,       // float32 to the parameters' dtype
+  kFill,         // write only
+  kNorm,         // read only
+  kAdamW,        // the fused optimizer kernel
+  kAdamWUneven,  // … over elements that four does not divide, which it takes one by one
+  kPasses,       // the optimizer in elementwise passes
+  kOffload,      // to pinned host memory, over the link between host and GPU
+  kReload,       // from there
 };
 std::span<const std::string_view> MemoryPatternNames();
 std::string_view MemoryPatternName(MemoryPattern pattern);
@@ -128,6 +131,7 @@ struct Work {
                                // buffer on the device
   Bytes moved;                 // kMemory: bytes read plus bytes written
   std::int64_t offset = 0;     // kReduceGradCopy: elements from the start of the bucket
+  bool concatenates = false;   // kMemory over a bucket: at::cat brings its parts together
 
   bool operator==(const Work&) const = default;
 };

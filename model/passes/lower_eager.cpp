@@ -102,7 +102,10 @@ void AddFlatten(LowerState& state, const EagerBucket& bucket, EagerFlush& flush)
     draft.Read(source);
   }
   draft.Write(flush.flat);
-  AddPass(state, bucket, flush, draft, MemoryPattern::kCopy, FlattenLaunches(state, bucket));
+  draft.work = MemoryWork(MemoryPattern::kCopy, BytesOf(bucket, 2 * flush.elements),
+                          FlattenLaunches(state, bucket), 1, flush.collective);
+  draft.work.concatenates = state.plan.options.flatten == Flatten::kConcatenate;
+  state.builder.Add(draft);
 }
 
 void AddDivision(LowerState& state, const EagerBucket& bucket, const EagerFlush& flush) {

@@ -16,20 +16,25 @@ struct OptimizerTraffic {
   std::size_t temporaries;
 };
 
-/// Fused: master, gradient, both moments read, all but the gradient written: 16 + 12 bytes.
-/// Foreach and for-loop (torch.optim.AdamW without fused): weight decay 8, exp_avg lerp 12,
-/// exp_avg_sq mul 8 and addcmul 12, sqrt 8, division 8, eps 8, addcdiv 16 bytes an element.
-OptimizerTraffic TrafficOf(OptimizerKernels kernels) {
+/// Fused: by four elements at a time, if they are a multiple of four (PyTorch 2.11,
+/// aten/src/ATen/native/cuda/fused_adam_utils.cuh); master, gradient, both moments read, all but
+/// the gradient written: 16 + 12 bytes. Foreach and for-loop (torch.optim.AdamW without fused):
+/// weight decay 8, exp_avg lerp 12, exp_avg_sq mul 8 and addcmul 12, sqrt 8, division 8, eps 8,
+/// addcdiv 16 bytes an element.
+OptimizerTraffic TrafficOf(OptimizerKernels kernels, std::int64_t elements) {
+  constexpr std::int64_t kVector = 4;  // elements, fused
+  const MemoryPattern fused =
+      elements % kVector == 0 ? MemoryPattern::kAdamW : MemoryPattern::kAdamWUneven;
   constexpr std::int64_t kPassesBytes = 8 + 12 + 8 + 12 + 8 + 8 + 8 + 16;
   switch (kernels) {
     case OptimizerKernels::kFused:
-      return {MemoryPattern::kAdamW, 28, 1, 0};
+      return {fused, 28, 1, 0};
     case OptimizerKernels::kForeach:
       return {MemoryPattern::kPasses, kPassesBytes, 8, 1};
     case OptimizerKernels::kForLoop:
       return {MemoryPattern::kPasses, kPassesBytes, 8, 2};
   }
-  return {MemoryPattern::kAdamW, 28, 1, 0};
+  return {fused, 28, 1, 0};
 }
 
 BufferId AddPartitionBuffer(LowerState& state, BufferClass buffer_class, Bytes bytes) {
@@ -113,7 +118,7 @@ BufferId AddCast(LowerState& state, std::size_t g) {
 }
 
 void AddClip(LowerState& state, std::size_t g, BufferId gradient) {
-  TaskDraft draft = ComputeDraft(state, TaskKind::kClipGradients, MemoryPattern::kScale,
+  TaskDraft draft = ComputeDraft(state, TaskKind::kClipGradients, MemoryPattern::kClip,
                                  Bytes(2 * state.flat[g].partition * kMasterBytes), g);
   draft.Write(gradient);
   state.builder.Add(draft);
@@ -121,7 +126,7 @@ void AddClip(LowerState& state, std::size_t g, BufferId gradient) {
 
 void AddAdam(LowerState& state, std::size_t g, BufferId gradient) {
   const FlatBuffers& flat = state.flat[g];
-  const OptimizerTraffic traffic = TrafficOf(state.plan.options.optimizer);
+  const OptimizerTraffic traffic = TrafficOf(state.plan.options.optimizer, flat.partition);
   TaskDraft draft = ComputeDraft(state, TaskKind::kOptimizerStep, traffic.pattern,
                                  Bytes(flat.partition * traffic.bytes_per_element), g);
   draft.work.launches = static_cast<std::uint32_t>(traffic.launches);
@@ -141,6 +146,14 @@ void AddAdam(LowerState& state, std::size_t g, BufferId gradient) {
   state.builder.Add(draft);
 }
 
+std::size_t CountTrainable(const LowerState& state, std::size_t g) {
+  const auto& params = state.layout.groups()[g].params;
+  return static_cast<std::size_t>(std::ranges::count_if(
+      params, [&](ParamId id) { return state.graph.param(id).requires_grad; }));
+}
+
+/// Master weights -> the dtype of training: one kernel, or one a parameter where ZeRO-1 and 2 cut
+/// each parameter's part out of weights that lie side by side.
 void AddStoreParams(LowerState& state, std::size_t g, BufferId gradient) {
   const FlatBuffers& flat = state.flat[g];
   const bool offloads = state.plan.options.offload_parameters;
@@ -150,6 +163,8 @@ void AddStoreParams(LowerState& state, std::size_t g, BufferId gradient) {
                                  Bytes(flat.partition * (element_bytes + kMasterBytes)), g);
   if (offloads) {
     draft.Allocate(weights);
+  } else if (state.by_parameter() && state.plan.options.stage != 3) {
+    draft.work.launches = static_cast<std::uint32_t>(CountTrainable(state, g));
   }
   draft.Read(flat.master);
   draft.Write(weights);
@@ -168,6 +183,7 @@ TaskId AddGatherUpdated(LowerState& state, std::size_t g) {
   collective.kind = CollectiveKind::kAllGather;
   collective.dtype = group.dtype;
   collective.ranks = state.plan.ranks;
+  collective.in_place = true;
   if (state.by_parameter()) {
     for (const ParamId id : group.params) {
       if (state.graph.param(id).requires_grad) {

@@ -71,7 +71,7 @@ std::optional<double> Slowdown(std::span<const Stretch> stretches,
 /// The same of each stretch; nothing where none was read. Those that were not read, of which the
 /// host was ahead of the GPU, take what others do; the first tells nothing of others, its calls
 /// touch what the optimizer drove out of the caches. What comes behind the reading takes its mean.
-std::optional<std::vector<double>> Slowdowns(std::span<const Stretch> stretches,
+std::optional<std::vector<TaskPace>> PacesOf(std::span<const Stretch> stretches,
                                              Duration Stretch::*price,
                                              Times times) {
   const auto all = Slowdown(stretches, price, times, 0, times.size());
@@ -79,11 +79,12 @@ std::optional<std::vector<double>> Slowdowns(std::span<const Stretch> stretches,
     return std::nullopt;
   }
   const double ahead = Slowdown(stretches, price, times, 1, times.size()).value_or(1);
-  std::vector<double> slowdowns(stretches.size(), *all);
+  std::vector<TaskPace> paces(stretches.size(), TaskPace{*all, false});
   for (std::size_t i = 0; i < std::min(stretches.size(), times.size()); ++i) {
-    slowdowns[i] = Slowdown(stretches, price, times, i, i + 1).value_or(ahead);
+    const auto read = Slowdown(stretches, price, times, i, i + 1);
+    paces[i] = {read.value_or(ahead), read.has_value()};
   }
-  return slowdowns;
+  return paces;
 }
 
 std::optional<HostPace> PaceOf(const HostReading& host,
@@ -94,17 +95,19 @@ std::optional<HostPace> PaceOf(const HostReading& host,
   }
   const auto stretch_of = StretchesOf(schedule, host.ops);
   const auto stretches = PriceStretches(schedule, costs, stretch_of);
-  const auto ops = Slowdowns(stretches, &Stretch::computing, host.times);
+  const auto ops = PacesOf(stretches, &Stretch::computing, host.times);
   if (!ops) {
     return std::nullopt;
   }
-  const auto between = Slowdowns(stretches, &Stretch::between, host.between);
+  const auto between = PacesOf(stretches, &Stretch::between, host.between);
   HostPace pace;
   pace.slowdown = *Slowdown(stretches, &Stretch::computing, host.times, 0, host.times.size());
   std::size_t at = 0;
   for (const Task& task : schedule.tasks()) {
     const std::size_t stretch = stretch_of[at++];
-    pace.tasks.push_back(Computes(task) || !between ? (*ops)[stretch] : (*between)[stretch]);
+    const bool computes = Computes(task);
+    pace.tasks.push_back(computes || !between ? (*ops)[stretch] : (*between)[stretch]);
+    pace.tasks.back().read &= computes || (between && !task.on_host());
   }
   return pace;
 }

@@ -9,8 +9,8 @@ namespace dcsim {
 
 /// The host of one rank of a measured step, beside the host as priced.
 struct HostPace {
-  double slowdown = 1;        // how many times as long as priced it took for all ops that were read
-  std::vector<double> tasks;  // the same for each task of the schedule, for SimulationOptions
+  double slowdown = 1;  // how many times as long as priced it took for all ops that were read
+  std::vector<TaskPace> tasks;  // the same for each task of the schedule, for SimulationOptions
 };
 
 /// How long the hosts of a measured step took (HostReading), of each rank that read any op: a

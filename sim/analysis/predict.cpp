@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "model/base/error.h"
+#include "model/base/scaled.h"
 #include "model/base/text.h"
 #include "model/cost/library_workspaces.h"
 #include "model/cost/op_flops.h"
@@ -100,6 +101,8 @@ SimulationOptions OptionsFor(const ScheduleOptions& chosen, const Cluster& clust
   options.allocator.device_memory = cluster.gpu.memory;
   options.synchronize = cluster.host.synchronize;
   options.segment = cluster.host.segment;
+  options.record = Scaled(cluster.host.record, cluster.host_slowdown);
+  options.take_back = Scaled(cluster.host.take_back, cluster.host_slowdown);
   options.give_back_rate = cluster.gpu.give_back_rate;
   options.launch_queue = cluster.host.launch_queue;
   options.collective_gap = cluster.gpu.gaps.collective;

@@ -19,7 +19,7 @@ struct PredictionInputs {
   const Profile* profile;
   const Cluster& cluster;
   double clock_mhz = 0;  // SM clock; 0: that which its power limit leaves a GPU in each schedule
-  std::vector<double> host_pace = {};  // as in SimulationOptions
+  std::vector<TaskPace> host_pace = {};  // as in SimulationOptions
 };
 
 /// The schedule of a plan on this cluster's GPUs: Lower with the profile's footprints and the GPU's

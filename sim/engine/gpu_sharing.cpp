@@ -181,9 +181,12 @@ bool GpuSharing::ComesBeforeCompute(const Stream& state) const {
 }
 
 /// A collective of few thread blocks keeps no multiprocessor from others that they miss: the last
-/// thread blocks of a product, which would wait, have fewer tiles than the others.
+/// thread blocks of a product, which would wait, have fewer tiles than the others. Nor does a side
+/// stream's task of many short copies, which are mostly launched.
 bool GpuSharing::IsSmall(const Stream& state) {
-  return state.task.use == DeviceUse::kCollective && 2 * state.task.demand < Contention::kAlone;
+  const DeviceUse use = state.task.use;
+  return (use == DeviceUse::kCollective || use == DeviceUse::kSideStreaming) &&
+         2 * state.task.demand < Contention::kAlone;
 }
 
 /// Streams whose kernels keep multiprocessors from one that starts now, a bit each.

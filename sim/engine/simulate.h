@@ -17,6 +17,14 @@
 
 namespace dcsim {
 
+/// A task's host calls beside what they are priced at.
+struct TaskPace {
+  double slowdown = 1;  // how many times as long they take
+  bool read = false;    // from a reading of the task, in which what the allocator does is included
+
+  bool operator==(const TaskPace&) const = default;
+};
+
 /// How a simulation runs, apart from schedule and costs.
 struct SimulationOptions {
   std::uint32_t warmup_steps = 2;    // before peaks are reset; the allocator's cache settles
@@ -24,6 +32,8 @@ struct SimulationOptions {
   AllocatorConfig allocator;
   Duration synchronize;           // host time to return from waiting for a stream
   Duration segment;               // host time of one cudaMalloc or cudaFree
+  Duration record;                // … of an event behind a freed buffer that another stream used
+  Duration take_back;             // … of such an event that has passed, at the next allocation
   BytesPerSecond give_back_rate;  // of what is given back to the driver, besides; 0: takes no time
   int launch_queue = 0;     // kernels of the compute stream that have not ended, beyond which the
                             // host waits; 0: no limit. The other streams never hold as many: their
@@ -34,8 +44,7 @@ struct SimulationOptions {
   WaitingDelays waiting_delays{};
   Contention contention;
   std::optional<Bytes> pinned_memory;  // of the host that one rank may take; nothing: no limit
-  std::vector<double> host_pace;       // by task: how many times as long as priced its host calls
-                                       // take; empty: as long as priced
+  std::vector<TaskPace> host_pace;     // by task; empty: as priced
 };
 
 enum class Outcome : std::uint8_t { kCompleted, kOutOfMemory, kDeadlock, kOutOfPinnedMemory };

@@ -92,7 +92,20 @@ void SimulationRun::AfterMemory(StepMemory::Status status) {
 
 /// A call of the host's task, which is priced at this.
 Duration SimulationRun::AtHostPace(Duration call) const {
-  return options_.host_pace.empty() ? call : Scaled(call, options_.host_pace[host_.task]);
+  return options_.host_pace.empty() ? call : Scaled(call, options_.host_pace[host_.task].slowdown);
+}
+
+/// What the allocator's events cost that have come since they were last paid for.
+Duration SimulationRun::AllocatorEvents() {
+  const std::uint64_t recorded = memory_.recorded_events();
+  const std::uint64_t taken_back = memory_.taken_back();
+  const Duration busy =
+      options_.record * static_cast<std::int64_t>(recorded - host_.recorded_events) +
+      options_.take_back * static_cast<std::int64_t>(taken_back - host_.taken_back);
+  host_.recorded_events = recorded;
+  host_.taken_back = taken_back;
+  const bool included = !options_.host_pace.empty() && options_.host_pace[host_.task].read;
+  return included ? Duration() : AtHostPace(busy);
 }
 
 /// What the task costs the host from now on until it is issued: its first call, the return from a
@@ -101,6 +114,9 @@ Duration SimulationRun::BusyTime() {
   Duration busy = AtHostPace(program_.cost(host_.task).host - program_.cost(host_.task).further);
   if (host_.waited) {
     busy += options_.synchronize;
+  }
+  if (memory_.recorded_events() != 0) {
+    busy += AllocatorEvents();
   }
   const std::size_t calls = memory_.driver_calls();
   if (calls != host_.driver_calls) [[unlikely]] {

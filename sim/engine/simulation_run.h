@@ -47,9 +47,11 @@ struct HostState {
   std::uint32_t step = 0;
   std::int64_t started = 0;  // work on the task
   bool waited = false;
-  std::int64_t room = 0;            // of kQueueFull: it goes on with at most so many kernels queued
-  std::size_t driver_calls = 0;     // of the allocator, that have been paid for
-  std::int64_t warmup_retries = 0;  // of the allocator, before the measured steps
+  std::int64_t room = 0;         // of kQueueFull: it goes on with at most so many kernels queued
+  std::size_t driver_calls = 0;  // of the allocator, that have been paid for
+  std::uint64_t recorded_events = 0;  // the same
+  std::uint64_t taken_back = 0;       // the same
+  std::int64_t warmup_retries = 0;    // of the allocator, before the measured steps
 };
 
 /// Everything that changes while a simulation runs, and what changes it. Its actors are the streams
@@ -104,6 +106,7 @@ class SimulationRun {
   void StartTask();
   void AfterMemory(StepMemory::Status status);
   Duration AtHostPace(Duration call) const;
+  Duration AllocatorEvents();
   Duration BusyTime();
   void StepHost();
   void IssueTask();

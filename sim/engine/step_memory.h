@@ -40,6 +40,9 @@ class StepMemory {
   const AllocatorStats& stats() const { return allocator_.stats(); }
   /// cudaMalloc, cudaFree and mapping calls so far.
   std::size_t driver_calls() const { return allocator_.segment_events().size(); }
+  /// As of the allocator.
+  std::uint64_t recorded_events() const { return allocator_.recorded_events(); }
+  std::uint64_t taken_back() const { return allocator_.taken_back(); }
   /// Bytes given back to the driver by calls `first` and later.
   Bytes given_back_since(std::size_t first) const;
 

@@ -104,6 +104,11 @@ class CachingAllocator {
   Bytes BlockBytes(BlockHandle block) const { return state_.blocks[block].bytes; }
   std::uint64_t BlockAddress(BlockHandle block) const { return state_.blocks[block].address; }
 
+  /// Events recorded behind freed blocks that other streams used, and those of them that have
+  /// passed and been seen.
+  std::uint64_t recorded_events() const { return state_.pending.pushed(); }
+  std::uint64_t taken_back() const { return state_.pending.taken(); }
+
   /// Every exchange of memory with the driver since construction, in order.
   std::span<const SegmentEvent> segment_events() const { return state_.events; }
 

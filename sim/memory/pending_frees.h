@@ -47,7 +47,12 @@ class PendingFrees {
     }
     queues_[queue_of_stream_[stream]].events.push_back({task_count, block});
     ++count_;
+    ++pushed_;
   }
+
+  /// Events so far, and those of them that are not waited for any more.
+  std::uint64_t pushed() const { return pushed_; }
+  std::uint64_t taken() const { return pushed_ - count_; }
 
   /// Takes the events that have passed.
   ///
@@ -103,6 +108,7 @@ class PendingFrees {
   std::vector<Queue> queues_;
   std::array<std::uint8_t, kMaxStreams> queue_of_stream_{};
   std::size_t count_ = 0;
+  std::uint64_t pushed_ = 0;
 };
 
 }  // namespace dcsim

@@ -25,6 +25,8 @@ std::string HostText(const CalibrationResult& result) {
          "\n  event: " + PrintNs(result.host.event) +
          "\n  synchronize: " + PrintNs(result.host.synchronize) +
          "\n  segment: " + PrintNs(result.host.segment) +
+         "\n  record: " + PrintNs(result.host.record) +
+         "\n  take_back: " + PrintNs(result.host.take_back) +
          (result.host.launch_queue == 0
               ? ""
               : "\n  launch_queue: " + std::to_string(result.host.launch_queue)) +

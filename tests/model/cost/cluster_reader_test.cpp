@@ -50,6 +50,8 @@ Json Convolution() {
   return {{"forward", 0.6},
           {"backward", 0.4},
           {"few_channels", 0.03},
+          {"half_aligned", 0.26},
+          {"unaligned", 0.13},
           {"depthwise", 5e12},
           {"depthwise_backward", 4e12},
           {"planar_depthwise", 1e12},
@@ -88,8 +90,9 @@ Json Kernels() {
       {"product",
        {{"start", "2 us"},
         {"tile", 20},
-        {"unaligned", 0.1},
         {"half_aligned", 0.3},
+        {"unaligned", 0.1},
+        {"unaligned_transposed", 0.08},
         {"float32", 0.6},
         {"grouped", 0.7}}},
       {"efficient_attention",
@@ -104,6 +107,12 @@ Json Kernels() {
       {"indexing", Indexing()},
       {"group_norm", GroupNorm()},
       {"pooling", {{"forward", 7e11}, {"backward", 3e11}}},
+      {"concatenation",
+       {{"start", "3 us"},
+        {"blocks_per_second", 2e9},
+        {"unaligned", 0.4},
+        {"unaligned_part", 0.2},
+        {"hidden", 0.3}}},
       {"convolution", Convolution()},
       {"attention", attention},
       {"attention_backward", backward},
@@ -121,6 +130,8 @@ TEST(ClusterReaderTest, KernelsAreRead) {
   EXPECT_EQ(kernels.attention_ends.head_sums, 0.3);
   EXPECT_EQ(kernels.group_norm.backward_start, Duration::FromUs(25));
   EXPECT_EQ(kernels.pooling.backward, 3e11);
+  EXPECT_EQ(kernels.concatenation.blocks_per_second, 2e9);
+  EXPECT_EQ(kernels.product.unaligned_transposed, 0.08);
   EXPECT_EQ(kernels.cudnn_attention.wide_masked, 3);
   EXPECT_EQ(kernels.cudnn_attention_backward.pair_head, Duration::FromNs(500));
   EXPECT_EQ(kernels.cudnn_attention_ends.head_sums, 0.6);
@@ -164,6 +175,18 @@ TEST(ClusterReaderTest, HostCostsAreRead) {
   EXPECT_EQ(host.synchronize, Duration::FromUs(10));
   EXPECT_EQ(host.segment, Duration::FromUs(200));
   EXPECT_EQ(host.launch_queue, 0);
+}
+
+// Of a launch, where the file does not say.
+TEST(ClusterReaderTest, AllocatorEventsOfTheHostAreOptional) {
+  Json document = ClusterDocument();
+  const auto host = [&] { return ReadCluster(document, PointerLocator("c")).host; };
+  EXPECT_EQ(host().record, Duration::FromNs(400));
+  EXPECT_EQ(host().take_back, Duration::FromNs(1200));
+  document["host"]["record"] = "2 us";
+  document["host"]["take_back"] = "3 us";
+  EXPECT_EQ(host().record, Duration::FromUs(2));
+  EXPECT_EQ(host().take_back, Duration::FromUs(3));
 }
 
 TEST(ClusterReaderTest, WorkspaceOfProductsWithABiasIsOptional) {

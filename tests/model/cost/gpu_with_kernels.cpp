@@ -41,8 +41,9 @@ void SetMemoryRates(KernelRates& kernels) {
 void SetComputeRates(KernelRates& kernels) {
   kernels.product = {.start = Duration::FromUs(3),
                      .tile = 0,
-                     .unaligned = 0.1,
                      .half_aligned = 0.2,
+                     .unaligned = 0.1,
+                     .unaligned_transposed = 0.05,
                      .float32 = 0.2,
                      .grouped = 0.4};
   kernels.attention = {Duration::FromUs(1), Duration::FromUs(2), 0.5};
@@ -85,9 +86,16 @@ void SetOtherRates(KernelRates& kernels) {
                         .group_elements_per_second = 2e9,
                         .backward_elements_per_second = 5e10};
   kernels.pooling = {.forward = 4e11, .backward = 2e11};
+  kernels.concatenation = {.start = Duration::FromUs(1),
+                           .blocks_per_second = 1e9,
+                           .unaligned = 0.1,
+                           .unaligned_part = 0.05,
+                           .hidden = 0};
   kernels.convolution = {.forward = 0.4,
                          .backward = 0.2,
                          .few_channels = 0.1,
+                         .half_aligned = 0.2,
+                         .unaligned = 0.1,
                          .depthwise = 1e12,
                          .depthwise_backward = 5e11,
                          .planar_depthwise = 2e11,

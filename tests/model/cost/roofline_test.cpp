@@ -29,14 +29,17 @@ TEST(ProductSecondsTest, ResultThatNobodyTakesIsNotWritten) {
   EXPECT_EQ(RooflineTime(graph, op, GpuWithKernels()).ns(), 35'768);
 }
 
-// Rows of 641 elements of 2 bytes: 1.64096e10 FLOP at 1e14 a second and 8.2048 MB.
+// Rows of 641 elements of 2 bytes: 1.64096e10 FLOP at 1e14 a second and 8.2048 MB. 550 tiles of 128
+// x 64 in three waves of 200 are 4,102,400 of 4,915,200 elements, as fast as 128 x 128 but for
+// 1.625 / 1.9375, over 2,000 of 2,160: 0.648.
 TEST(ProductSecondsTest, UnalignedProductIsSlow) {
-  EXPECT_EQ(TimeOf(Product("641")), 175'301);
+  EXPECT_EQ(TimeOf(Product("641")), 264'376);
 }
 
-// Rows of 642 elements begin at multiples of 4 bytes: 1.64352e10 FLOP at 2e14 a second, 8.2176 MB.
+// Rows of 642 elements begin at multiples of 4 bytes: 1.64352e10 FLOP at 2e14 a second times 0.649,
+// 8.2176 MB.
 TEST(ProductSecondsTest, HalfAlignedProductIsFaster) {
-  EXPECT_EQ(TimeOf(Product("642")), 93'394);
+  EXPECT_EQ(TimeOf(Product("642")), 137'803);
 }
 
 // 1.6384e10 FLOP at a fifth of 1e14 a second, 16.384 MB.
@@ -84,6 +87,35 @@ TEST(ProductSecondsTest, AddendOfABatchIsCopiedFirst) {
       "input c bfloat16[50,128,128]\ninput a bfloat16[50,128,2000]\ninput b bfloat16[50,2000,128]",
       "y: bfloat16[50,128,128] = aten::baddbmm(c, a, b)");
   EXPECT_EQ(TimeOf(graph), 52'838 + 8'192 + 2 * 1'639 + 3'000);
+}
+
+// Rows of 50 elements begin at multiples of 4 bytes: 64 x 64 tiles, 100 of 200 places and 50 of 64
+// columns, as fast as 128 x 128 but for (1 + 2 * 40 / 128) / (1 + 2 * 40 / 64). Rows of 51 go at
+// half of that. Over a depth of 2,000 and 160 more.
+TEST(SlowProductTest, SmallProductsLeaveTilesIdle) {
+  const auto share = [](const std::string& columns, bool half) {
+    const Graph graph = Product(columns);
+    return SlowProductShare(graph, MakerOf(graph), half, GpuWithKernels());
+  };
+  const double use = 0.5 * 50 / 64 * 1.625 / 2.25 * 2000 / 2160;
+  EXPECT_DOUBLE_EQ(share("50", true), 0.2 * use);
+  EXPECT_DOUBLE_EQ(share("50", false), 0.1 * use);
+}
+
+TEST(SlowProductTest, TransposedFactorsAreSlowerWhereNothingIsAligned) {
+  const Graph graph = WithStrides(Product("50"), "b", {1, 2000});
+  const auto share = [&](bool half) {
+    return SlowProductShare(graph, MakerOf(graph), half, GpuWithKernels());
+  };
+  EXPECT_DOUBLE_EQ(share(true) / share(false), 4);
+}
+
+// 8 parts of 4,096 on 8 of 200 places, or 16 of 2,048 on 16, in 64 x 64 tiles, joined at 0.88.
+TEST(SlowProductTest, DeepProductsAreSplit) {
+  const Graph graph = OneOp("input a bfloat16[64,32768]\ninput b bfloat16[32768,64]",
+                            "y: bfloat16[64,64] = aten::mm(a, b)");
+  EXPECT_DOUBLE_EQ(SlowProductShare(graph, MakerOf(graph), true, GpuWithKernels()),
+                   0.2 * 0.88 * 16 / 200 * 1.625 / 2.25 * 2048 / 2208);
 }
 
 Graph Convolution(const std::string& weight, const std::string& bias) {

@@ -5,6 +5,7 @@
 #include "model/cost/roofline.h"
 #include "model/ir/graph_text.h"
 #include "tests/model/cost/cluster_document.h"
+#include "tests/model/cost/gpu_with_kernels.h"
 #include "tests/support/error_text.h"
 
 namespace dcsim {
@@ -385,24 +386,40 @@ WorkCost CollectiveAlone(const Collective& collective, const Cluster& cluster) {
   return EstimateWorks(schedule, LargeProduct("bfloat16"), nullptr, cluster).at(0);
 }
 
-/// Of a gather on one rank, of a parameter or of flat weights (none).
-WorkCost GatherAlone(ParamId param, const Cluster& cluster = TestCluster()) {
+/// Of a gather on one rank.
+WorkCost GatherAlone(bool in_place, const Cluster& cluster = TestCluster()) {
   Collective collective;
-  collective.calls = {{param, 500'000, 0}};
+  collective.in_place = in_place;
+  collective.calls = {{ParamId(0), 500'000, 0}};
   return CollectiveAlone(collective, cluster);
 }
 
 TEST(WorkCostTest, OneRanksGatherStartsAsLateAsOthers) {
   Cluster cluster = TestCluster();
   cluster.gpu.gaps.start = Duration::FromUs(6);
-  EXPECT_EQ(GatherAlone(ParamId(0), cluster).start, Duration::FromUs(6));
+  EXPECT_EQ(GatherAlone(false, cluster).start, Duration::FromUs(6));
 }
 
-// Flat weights of one rank are where its gather would put them; the host calls NCCL all the same.
-TEST(WorkCostTest, GatherOfOneRanksFlatWeightsMovesNothing) {
-  EXPECT_GT(GatherAlone(ParamId(0)).device.ns(), 0);
-  EXPECT_EQ(GatherAlone(ParamId::None()).device.ns(), 0);
-  EXPECT_EQ(GatherAlone(ParamId::None()).host, GatherAlone(ParamId(0)).host);
+// Updated weights of one rank are where their gather would put them; the host calls NCCL all the
+// same.
+TEST(WorkCostTest, GatherOfOneRankInPlaceMovesNothing) {
+  EXPECT_GT(GatherAlone(false).device.ns(), 0);
+  EXPECT_EQ(GatherAlone(true).device.ns(), 0);
+  EXPECT_EQ(GatherAlone(true).host, GatherAlone(false).host);
+}
+
+// A megabyte read and written in 2.5 us at 0.8 TB/s, and 5 us more for each further copy.
+TEST(WorkCostTest, CopiesOfOneRankTakeFromOthersWhileBytesMove) {
+  Cluster cluster = TestCluster();
+  cluster.gpu.gaps.memory = Duration::FromUs(5);
+  Collective collective;
+  collective.calls = {{ParamId(0), 500'000, 0}};
+  EXPECT_EQ(CollectiveAlone(collective, cluster).demand, Contention::kAlone);
+  const Duration alone = CollectiveAlone(collective, cluster).device;
+  collective.calls = {{ParamId(0), 250'000, 0}, {ParamId(1), 250'000, 250'000}};
+  const WorkCost two = CollectiveAlone(collective, cluster);
+  EXPECT_EQ(two.device, alone + Duration::FromUs(5));
+  EXPECT_EQ(two.demand, alone.ns() * Contention::kAlone / two.device.ns());
 }
 
 // 8 us a call; the second one's copy is launched by itself.
@@ -422,6 +439,74 @@ TEST(WorkCostTest, OneRanksBucketReducedAsOneMovesNothing) {
   EXPECT_GT(CollectiveAlone(collective, TestCluster()).device.ns(), 0);
   collective.one_launch = true;
   EXPECT_EQ(CollectiveAlone(collective, TestCluster()).device.ns(), 0);
+}
+
+/// The flattening of gradients of 102,400 and 1,024 elements, 413,696 bytes read and written, by
+/// two kernels.
+WorkCost Flattened(const Cluster& cluster, bool concatenates = true) {
+  const Graph graph = ParseGraphText(R"(
+graph g 1 tokens
+param a bfloat16[102400]
+param b bfloat16[1024]
+forward
+  l: float32[] = my::loss(a, b)
+  loss l
+backward
+  tangent t: float32[] of l
+  ga: bfloat16[102400] = my::grad(t)
+  gb: bfloat16[1024] = my::grad(t)
+  gradient a = ga
+  gradient b = gb
+)");
+  ScheduleOptions options;
+  options.stage = 2;
+  ScheduleBuilder builder(2, options);
+  Collective collective;
+  collective.kind = CollectiveKind::kAllReduce;
+  collective.ranks = 2;
+  collective.calls = {{ParamId(0), 102'400, 0}, {ParamId(1), 1'024, 102'400}};
+  TaskDraft draft;
+  draft.work.kind = Work::Kind::kMemory;
+  draft.work.subject = static_cast<std::uint32_t>(builder.AddCollective(collective).index());
+  draft.work.moved = Bytes(413'696);
+  draft.work.launches = 2;
+  draft.work.concatenates = concatenates;
+  builder.Add(draft);
+  const Schedule schedule = std::move(builder).Build();
+  return EstimateWorks(schedule, graph, nullptr, cluster).at(0);
+}
+
+// A start of 1 us, the bytes at 1 TB/s, 99 thread blocks without work of 1 ns each
+// (ConcatenationTest); two launches and two views of the host.
+TEST(WorkCostTest, FlatteningCostsWhatAtCatDoes) {
+  Cluster cluster = TestCluster();
+  cluster.gpu = GpuWithKernels();
+  cluster.memory_patterns = {{MemoryPattern::kCopy, BytesPerSecond(1'000'000'000'000)}};
+  const WorkCost cost = Flattened(cluster);
+  EXPECT_EQ(cost.device.ns(), 1'513);
+  EXPECT_EQ(cost.host, cluster.host.launch * 2 + cluster.host.view * 2);
+  EXPECT_EQ(cost.demand, 414 * Contention::kAlone / 1'513);
+  EXPECT_EQ(Flattened(cluster, false).device,
+            cluster.gpu.shortest_kernel + cluster.gpu.memory_pace());
+}
+
+// Without `kernels` in the GPU file it is a copy like others.
+TEST(WorkCostTest, FlatteningIsACopyWhereNoKernelIsKnown) {
+  EXPECT_EQ(Flattened(TestCluster()).device, Flattened(TestCluster(), false).device);
+}
+
+TEST(WorkCostTest, UnevenOptimizersHaveTheRateOfEvenOnesWithoutTheirOwn) {
+  Cluster cluster = TestCluster();
+  cluster.memory_patterns = {{MemoryPattern::kAdamW, BytesPerSecond(2'000'000'000'000)}};
+  Work work;
+  work.kind = Work::Kind::kMemory;
+  work.pattern = MemoryPattern::kAdamWUneven;
+  work.moved = Bytes(2'000'000'000);
+  work.launches = 1;
+  EXPECT_EQ(CostOf(work, nullptr, cluster).device, Duration::FromUs(1000));
+  cluster.memory_patterns.push_back(
+      {MemoryPattern::kAdamWUneven, BytesPerSecond(1'000'000'000'000)});
+  EXPECT_EQ(CostOf(work, nullptr, cluster).device, Duration::FromUs(2000));
 }
 
 TEST(WorkCostTest, NoWorkCostsNothing) {

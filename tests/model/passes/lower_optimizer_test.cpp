@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
 #include "model/ir/graph_text.h"
+#include "model/passes/lower.h"
+#include "model/passes/resolve.h"
 #include "tests/support/schedule_edit.h"
 #include "tests/support/tiny_graphs.h"
 
@@ -62,6 +64,38 @@ TEST(LowerOptimizerTest, FusedIsOneKernelTheOthersAreEight) {
   EXPECT_EQ(launches(OptimizerKernels::kForLoop), 8);
 }
 
+MemoryPattern PatternOf(const Schedule& schedule, TaskKind kind) {
+  return schedule.work(schedule.task(NthTask(schedule, kind)).work).pattern;
+}
+
+// 20 elements: a partition of 10 on two ranks is no multiple of four, 20 on one rank are.
+TEST(LowerOptimizerTest, FusedGoesByFourElementsWhereThePartitionAllowsIt) {
+  PlanSpec spec = TinySpec(1);
+  EXPECT_EQ(PatternOf(LowerTiny(spec, TwoLayers()), TaskKind::kOptimizerStep),
+            MemoryPattern::kAdamWUneven);
+  const Graph graph = TwoLayers();
+  EXPECT_EQ(PatternOf(Lower(Resolve(spec, graph, 1), graph, nullptr, {}), TaskKind::kOptimizerStep),
+            MemoryPattern::kAdamW);
+}
+
+// The weights of a rank lie together, or, with reduce-scatter, in each parameter's place.
+TEST(LowerOptimizerTest, WeightsAreStoredAsTheyAreCut) {
+  const auto launches = [](int stage, ReduceCollective collective) {
+    PlanSpec spec = TinySpec(stage);
+    spec.options.reduce_collective = collective;
+    const Schedule schedule = LowerTiny(spec, TwoLayers());
+    return schedule.work(schedule.task(NthTask(schedule, TaskKind::kStoreParams)).work).launches;
+  };
+  EXPECT_EQ(launches(1, ReduceCollective::kAllReduce), 1U);
+  EXPECT_EQ(launches(1, ReduceCollective::kReduceScatter), TwoLayers().params.size());
+  EXPECT_EQ(launches(3, ReduceCollective::kReduceScatter), 1U);
+}
+
+TEST(LowerOptimizerTest, UpdatedWeightsAreGatheredInPlace) {
+  const Schedule schedule = LowerTiny(TinySpec(1), TwoLayers());
+  EXPECT_TRUE(schedule.FindCollective(NthTask(schedule, TaskKind::kGatherUpdated))->in_place);
+}
+
 // Clipping: the partition's norm (20 B read), one float32 summed over ranks behind it, compute
 // waits for the sum; the float32 gradient is scaled in place, 40 B read and written.
 constexpr char kClipped[] = R"(
@@ -81,6 +115,8 @@ TEST(LowerOptimizerTest, ClippingNeedsTheNormOfAllRanks) {
   PlanSpec spec = TinySpec(1);
   spec.options.gradient_clipping = 1.0;
   EXPECT_EQ(TinyTaskLines(spec, TwoLayers(), 17, 26), kClipped);
+  EXPECT_EQ(PatternOf(LowerTiny(spec, TwoLayers()), TaskKind::kClipGradients),
+            MemoryPattern::kClip);
 }
 
 /// bfloat16 a [4] and float32 b [2], both trained, and c [3], bfloat16 and frozen.

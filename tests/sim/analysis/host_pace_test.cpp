@@ -33,7 +33,7 @@ struct Step {
     std::size_t at = 0;
     for (const Task& task : schedule.tasks()) {
       if (task.kind == TaskKind::kCompute && slowdowns.size() < 3) {
-        slowdowns.push_back(pace.tasks[at]);
+        slowdowns.push_back(pace.tasks[at].slowdown);
       }
       ++at;
     }
@@ -109,7 +109,7 @@ TEST(HostPaceTest, TasksBetweenOpsHaveTheirOwn) {
   std::size_t at = 0;
   for (const Task& task : step.schedule.tasks()) {
     const double expected = task.kind == TaskKind::kCompute ? 2 : 0.5;
-    EXPECT_NEAR(paces[0].tasks[at++], expected, 1e-3);
+    EXPECT_NEAR(paces[0].tasks[at++].slowdown, expected, 1e-3);
   }
 }
 
@@ -118,8 +118,8 @@ TEST(HostPaceTest, WhatComesBehindTheReadingTakesTheMean) {
   const Step step;
   const auto paces = step.Paces({step.Read(1, {step.Launches(1.9 * 3)})});
   ASSERT_EQ(paces.size(), 1U);
-  for (const double slowdown : paces[0].tasks) {
-    EXPECT_NEAR(slowdown, 3, 1e-9);
+  for (const TaskPace& task : paces[0].tasks) {
+    EXPECT_NEAR(task.slowdown, 3, 1e-9);
   }
 }
 

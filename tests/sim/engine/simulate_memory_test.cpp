@@ -146,6 +146,42 @@ TEST(SimulateMemoryTest, WhatIsGivenBackTakesTimeByItsBytes) {
   EXPECT_EQ(step.kit.Run(options).host_at(step.gather), (Interval{0, 1015 + 1000}));
 }
 
+// 7 ns to record the event behind the kernel; once that has passed, 3 ns to take the block back
+// before the next allocation, and the gather's own 5.
+TEST(SimulateMemoryTest, EventsOfTheAllocatorTakeTimeOfTheHost) {
+  ReleaseStep step(ReleaseMode::kRecordStream);
+  step.kit.Host(0, {TaskId(0)});
+  step.AddGather();
+  SimulationOptions options = Steps(1);
+  options.record = Duration::FromNs(7);
+  options.take_back = Duration::FromNs(3);
+  EXPECT_EQ(step.kit.Run(options).host_at(TaskId(1)), (Interval{0, 7}));
+  EXPECT_EQ(step.kit.Run(options).host_at(step.gather), (Interval{1000, 1008}));
+  options.host_pace.assign(5, TaskPace{2, false});
+  EXPECT_EQ(step.kit.Run(options).host_at(step.gather), (Interval{1000, 1016}));
+}
+
+// The reading of a task holds what the allocator did in it.
+TEST(SimulateMemoryTest, EventsOfTheAllocatorCostNothingBesideAReading) {
+  ReleaseStep step(ReleaseMode::kRecordStream);
+  step.kit.Host(0, {TaskId(0)});
+  step.AddGather();
+  SimulationOptions options = Steps(1);
+  options.take_back = Duration::FromNs(3);
+  options.host_pace.assign(5, TaskPace{2, true});
+  EXPECT_EQ(step.kit.Run(options).host_at(step.gather), (Interval{1000, 1010}));
+}
+
+// A block that only its own stream used needs no event.
+TEST(SimulateMemoryTest, EventOrderedReleaseRecordsNothing) {
+  ReleaseStep step(ReleaseMode::kEventOrdered);
+  step.AddGather();
+  SimulationOptions options = Steps(1);
+  options.record = Duration::FromNs(7);
+  options.take_back = Duration::FromNs(3);
+  EXPECT_EQ(step.kit.Run(options).host_at(step.gather), (Interval{0, 5}));
+}
+
 // The second step finds its block in the cache; residents are allocated before time begins.
 TEST(SimulateMemoryTest, CachedBlocksAndResidentsTakeNoDriverCalls) {
   StepKit kit;

@@ -109,6 +109,20 @@ TEST(SimulateOwnTilesTest, ASmallCollectiveKeepsNoneWaiting) {
   EXPECT_EQ(kit.Run(Contending()).at(product), (Interval{20, 120}));
 }
 
+// Nor do copies of a side stream that move bytes in less than half of their time.
+TEST(SimulateOwnTilesTest, ManyShortCopiesKeepNoneWaiting) {
+  for (const auto& [demand, end] : {std::pair{499, 120}, std::pair{500, 220}}) {
+    StepKit kit;
+    const TaskId copies = kit.Kernel(kReduce, {300});
+    const TaskId before = kit.Kernel(kGather, {20});
+    const TaskId product = kit.Kernel(kCompute, {100}, {before});
+    kit.SetUse(product, kMatmul);
+    kit.SetDemand(copies, demand);
+    kit.SetOwnTiles(product, 100, 100);
+    EXPECT_EQ(kit.Run(Contending()).at(product), (Interval{20, end})) << demand;
+  }
+}
+
 // The product's kernel comes behind copies of 60: until then multiprocessors are free, and nothing
 // slows it.
 TEST(SimulateOwnTilesTest, CopiesOfInputsNeedNoMultiprocessors) {
