@@ -27,7 +27,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kMostLaunches = 960;  // below the launch queue
+constexpr int kMostLaunches = 960;                // below the launch queue
+constexpr std::int64_t kStepCycles = 40'000'000;  // a sleep as long as a step, 20 ms
 
 // What an op takes among others, whose code drives its own out of the caches, over what it takes in
 // a loop: the median elementwise op of 70 profiles on H200s takes 6.8 us, a loop 5.8 and 6.1 us on
@@ -37,17 +38,25 @@ constexpr double kAmongOthers = 1.15;
 // 0.12 (a loop would say 0.04 to 0.08).
 constexpr double kView = 0.105;
 
+/// What a call takes, ns.
+std::int64_t TimeOf(const std::function<void()>& call) {
+  const auto start = Clock::now();
+  call();
+  return std::chrono::nanoseconds(Clock::now() - start).count();
+}
+
 /// Median over rounds of the mean time of a call; rounds are short, so that no queue fills.
 Duration MedianCall(const std::function<void()>& call, int calls = 100) {
   constexpr int kRounds = 15;
   std::vector<std::int64_t> means;
   for (int round = 0; round < kRounds; ++round) {
     c10::cuda::device_synchronize();
-    const auto start = Clock::now();
-    for (int i = 0; i < calls; ++i) {
-      call();
-    }
-    means.push_back(std::chrono::nanoseconds(Clock::now() - start).count() / calls);
+    const std::int64_t all = TimeOf([&] {
+      for (int i = 0; i < calls; ++i) {
+        call();
+      }
+    });
+    means.push_back(all / calls);
   }
   return Duration::FromNs(Median(std::move(means)));
 }
@@ -63,22 +72,15 @@ std::function<void()> Boxed(const char* name,
   };
 }
 
-std::int64_t TimeOf(const std::function<void()>& call) {
-  const auto start = Clock::now();
-  call();
-  return std::chrono::nanoseconds(Clock::now() - start).count();
-}
-
 /// What the GPU idles longer where the host has waited for it than where it has not, less the
 /// launch, which the host makes meanwhile: it sleeps as long as a step takes, and its caches cool.
 Duration WaitTime(const std::function<void()>& launch, Duration launch_time) {
   constexpr int kRounds = 9;
-  constexpr std::int64_t kCycles = 40'000'000;  // 20 ms
   const auto stream = c10::cuda::getCurrentCUDAStream();
   at::cuda::CUDAEvent slept(cudaEventDefault);
   at::cuda::CUDAEvent launched(cudaEventDefault);
   const auto idle_ns = [&](bool waits) {
-    at::cuda::sleep(kCycles);
+    at::cuda::sleep(kStepCycles);
     slept.record(stream);
     if (waits) {
       stream.synchronize();
@@ -107,7 +109,6 @@ RecordedFrees TimeRecordedFrees(const c10::cuda::CUDAStream& side,
   constexpr int kRounds = 9;
   constexpr std::size_t kTensors = 400;
   constexpr std::int64_t kBytes = 4096;
-  constexpr std::int64_t kCycles = 40'000'000;
   constexpr int kLaunches = 50;  // behind the wait, until the host is at its pace again
   const auto options = at::TensorOptions().dtype(at::kByte).device(at::kCUDA);
   const auto some = [&options] {
@@ -128,7 +129,7 @@ RecordedFrees TimeRecordedFrees(const c10::cuda::CUDAStream& side,
     }
     {
       const c10::cuda::CUDAStreamGuard guard(side);
-      at::cuda::sleep(kCycles);
+      at::cuda::sleep(kStepCycles);
     }
     const std::int64_t recorded_ns = TimeOf([&used] { used.clear(); });
     c10::cuda::device_synchronize();
@@ -152,11 +153,12 @@ Duration SegmentTime() {
   constexpr std::size_t kSegment = std::size_t{64} << 20;
   std::vector<std::int64_t> times;
   for (int i = 0; i < kPairs; ++i) {
-    void* memory = nullptr;
-    const auto start = Clock::now();
-    DCSIM_CUDA(cudaMalloc(&memory, kSegment));
-    DCSIM_CUDA(cudaFree(memory));
-    times.push_back(std::chrono::nanoseconds(Clock::now() - start).count() / 2);
+    const std::int64_t pair = TimeOf([] {
+      void* memory = nullptr;
+      DCSIM_CUDA(cudaMalloc(&memory, kSegment));
+      DCSIM_CUDA(cudaFree(memory));
+    });
+    times.push_back(pair / 2);
   }
   return Duration::FromNs(Median(std::move(times)));
 }
@@ -170,9 +172,7 @@ int LaunchQueue(const std::function<void()>& launch) {
   at::cuda::sleep(kCycles);
   int queued = 1;
   for (; queued <= kMost; ++queued) {
-    const auto start = Clock::now();
-    launch();
-    if (Clock::now() - start > kWaited) {
+    if (std::chrono::nanoseconds(TimeOf(launch)) > kWaited) {
       break;
     }
   }
@@ -190,7 +190,8 @@ HostSample BenchmarkHost() {
   const auto side = c10::cuda::getStreamFromPool(/*isHighPriority=*/true);
   at::cuda::CUDAEvent event(cudaEventDisableTiming);
   HostSample sample;
-  const Duration launch = MedianCall(Boxed("aten::add", "Tensor", {small, small, 1}));
+  const auto add = Boxed("aten::add", "Tensor", {small, small, 1});
+  const Duration launch = MedianCall(add);
   sample.launch = Scaled(launch, kAmongOthers);
   sample.view = Scaled(sample.launch, kView);
   const Duration pair = MedianCall([&] {
@@ -204,7 +205,7 @@ HostSample BenchmarkHost() {
   sample.record = frees.record;
   sample.take_back = frees.take_back;
   sample.segment = SegmentTime();
-  sample.launch_queue = LaunchQueue(Boxed("aten::add", "Tensor", {small, small, 1}));
+  sample.launch_queue = LaunchQueue(add);
   return sample;
 }
 

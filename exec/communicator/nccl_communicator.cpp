@@ -16,6 +16,7 @@
 
 #include "exec/device/cuda_call.h"
 #include "model/base/error.h"
+#include "model/base/units.h"
 
 namespace dcsim::exec {
 namespace {
@@ -52,8 +53,8 @@ struct Ticket {
 };
 
 std::size_t TicketsOf(std::int64_t bytes) {
-  const auto piece = static_cast<std::int64_t>(sizeof(Ticket::piece));
-  return static_cast<std::size_t>((bytes + piece - 1) / piece);
+  return static_cast<std::size_t>(
+      DivideUp(bytes, static_cast<std::int64_t>(sizeof(Ticket::piece))));
 }
 
 /// Every rank's handle, by rank.

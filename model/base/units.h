@@ -104,9 +104,14 @@ constexpr Duration TransferTime(Bytes bytes, BytesPerSecond rate) {
   return Duration::FromNs(static_cast<double>(whole) < ns ? whole + 1 : whole);
 }
 
+/// How many parts of `part` hold `value` >= 0. `part` must be positive.
+constexpr std::int64_t DivideUp(std::int64_t value, std::int64_t part) {
+  return (value + part - 1) / part;
+}
+
 /// Smallest multiple of `granule` that is >= `value`. `granule` must be positive.
 constexpr std::int64_t RoundUp(std::int64_t value, std::int64_t granule) {
-  return (value + granule - 1) / granule * granule;
+  return DivideUp(value, granule) * granule;
 }
 
 }  // namespace dcsim

@@ -106,7 +106,7 @@ struct HostCosts {
   Duration grouped;      // each further one of a group
   Duration copy;         // one asynchronous copy between GPUs
   Duration event;        // record an event, or make a stream wait for one
-  Duration synchronize;  // return from waiting for a stream
+  Duration synchronize;  // from the end of what the host waits for to its next call
   Duration segment;      // one cudaMalloc or cudaFree
   Duration record;       // an event behind a freed tensor that another stream used (record_stream)
   Duration take_back;    // of such memory, at an allocation behind its event

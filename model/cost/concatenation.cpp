@@ -6,7 +6,6 @@
 namespace dcsim {
 namespace {
 
-constexpr std::size_t kBatch = 128;            // parts of a kernel
 constexpr std::int64_t kVector = 16;           // bytes that a thread copies at once
 constexpr std::int64_t kShortVector = 8;       // … of elements of 2 bytes in parts of any length
 constexpr std::int64_t kVectorThreads = 128;   // of a thread block that copies vectors
@@ -14,10 +13,6 @@ constexpr std::int64_t kVectorBlocks = 32;     // of a part, a multiprocessor
 constexpr std::int64_t kElementThreads = 512;  // of a thread block that copies elements
 constexpr std::int64_t kElementBlocks = 2;     // of a part, a multiprocessor
 constexpr std::int64_t kHalfPrecision = 2;     // bytes
-
-std::int64_t Blocks(std::int64_t elements, std::int64_t of_block) {
-  return (elements + of_block - 1) / of_block;
-}
 
 /// What parts of one kernel copy and leave idle.
 struct Batch {
@@ -31,7 +26,7 @@ Batch BatchOf(std::span<const ConcatenatedPart> parts, std::int64_t blocks, std:
   for (const ConcatenatedPart& part : parts) {
     batch.elements += part.elements;
     batch.largest = std::max(batch.largest, part.elements);
-    batch.empty_blocks += blocks - std::min(blocks, Blocks(part.elements, of_block));
+    batch.empty_blocks += blocks - std::min(blocks, DivideUp(part.elements, of_block));
   }
   return batch;
 }
@@ -61,7 +56,7 @@ Duration ConcatenationTime(std::span<const ConcatenatedPart> parts,
   bool end_aligned = true;
   std::int64_t largest = 0;
   while (!parts.empty()) {
-    const auto now = parts.first(std::min(kBatch, parts.size()));
+    const auto now = parts.first(std::min<std::size_t>(kConcatenatedAtOnce, parts.size()));
     parts = parts.subspan(now.size());
     for (const ConcatenatedPart& part : now) {
       begin_aligned = begin_aligned && part.begin % vector == 0;
@@ -71,7 +66,7 @@ Duration ConcatenationTime(std::span<const ConcatenatedPart> parts,
     if (begin_aligned) {
       const std::int64_t of_block = (end_aligned ? vector : short_vector) * kVectorThreads;
       const std::int64_t blocks =
-          std::min(gpu.multiprocessors * kVectorBlocks, Blocks(largest, of_block));
+          std::min(gpu.multiprocessors * kVectorBlocks, DivideUp(largest, of_block));
       const Batch batch = BatchOf(now, blocks, of_block);
       seconds +=
           KernelTime(batch, moved(batch.elements) / static_cast<double>(copying.count()), rates);

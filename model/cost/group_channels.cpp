@@ -8,7 +8,7 @@ namespace {
 constexpr std::int64_t kCell = 16 << 10;  // traffic is dealt out in multiples of it
 
 std::int64_t CellsOf(std::int64_t traffic) {
-  return RoundUp(traffic, kCell) / kCell;
+  return DivideUp(traffic, kCell);
 }
 
 std::int64_t TrafficOfByte(CollectiveKind kind) {

@@ -7,10 +7,6 @@
 namespace dcsim {
 namespace {
 
-std::int64_t CeilDiv(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
-
 /// The product of the first two numbers of "128x256" or "128x256x64"; none of anything else.
 std::optional<std::int64_t> TileOf(std::string_view token) {
   std::int64_t elements = 1;
@@ -47,7 +43,7 @@ std::int64_t TilesOf(const Graph& graph, OpId id, const Kernel& kernel, const Gp
     return kernel.ctas;
   }
   const std::optional<std::int64_t> tile = TileElements(kernel.name);
-  return tile ? CeilDiv(OutputElements(graph, id), *tile) : 0;
+  return tile ? DivideUp(OutputElements(graph, id), *tile) : 0;
 }
 
 std::int32_t ProductBesideCollective(std::int64_t tiles, const GpuSpec& gpu) {
@@ -55,8 +51,8 @@ std::int32_t ProductBesideCollective(std::int64_t tiles, const GpuSpec& gpu) {
   if (lost == 0 || lost >= gpu.multiprocessors || tiles == 0) {
     return 0;
   }
-  const std::int64_t alone = CeilDiv(tiles, gpu.multiprocessors);
-  const std::int64_t beside = CeilDiv(tiles, gpu.multiprocessors - lost);
+  const std::int64_t alone = DivideUp(tiles, gpu.multiprocessors);
+  const std::int64_t beside = DivideUp(tiles, gpu.multiprocessors - lost);
   return static_cast<std::int32_t>(Contention::kAlone * alone / beside);
 }
 
@@ -149,7 +145,7 @@ MultiprocessorShare ShareOf(const Graph& graph,
   if (use == DeviceUse::kMatmul && kernel != nullptr) {
     const std::int64_t tiles = TilesOf(graph, id, *kernel, gpu);
     share.beside_collective = ProductBesideCollective(tiles, gpu);
-    const std::int64_t waves = std::max<std::int64_t>(1, CeilDiv(tiles, gpu.multiprocessors));
+    const std::int64_t waves = std::max<std::int64_t>(1, DivideUp(tiles, gpu.multiprocessors));
     const Duration longest = kernels.count > 1 ? std::min(device, kernel->device_time) : device;
     const Duration wave = Duration::FromNs(longest.ns() / waves);
     if (tiles % gpu.multiprocessors != 0) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "model/base/units.h"
 #include "model/cost/memory_time.h"
 #include "model/cost/roofline.h"
 
@@ -34,10 +35,6 @@ bool HasAlignedRows(const Graph& graph, OpId id, std::int64_t bytes) {
                        IsAligned(graph.value(factors->right), bytes)));
 }
 
-std::int64_t DivideUp(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
-
 /// How fast tiles of a x b go: small ones load more for each FLOP.
 double TileSpeed(double tile, std::int64_t a, std::int64_t b) {
   return 1 / (1 + tile / static_cast<double>(a) + tile / static_cast<double>(b));
@@ -59,6 +56,12 @@ double BestOfParts(const ProductShape& of, Use use) {
   return best;
 }
 
+/// Elements that there is room for while products are cut in tiles of a x b, `at_once` at a time.
+double RoomOfTiles(const ProductShape& of, std::int64_t a, std::int64_t b, std::int64_t at_once) {
+  const std::int64_t tiles = of.products * DivideUp(of.rows, a) * DivideUp(of.columns, b);
+  return static_cast<double>(DivideUp(tiles, at_once) * at_once * a * b);
+}
+
 /// What slow kernels leave busy, relative to large products.
 double UseOfSlowTiles(const ProductShape& of, int multiprocessors) {
   constexpr std::array<std::pair<std::int64_t, std::int64_t>, 3> kTiles = {
@@ -69,9 +72,8 @@ double UseOfSlowTiles(const ProductShape& of, int multiprocessors) {
   const auto whole = static_cast<double>(of.products * of.rows * of.columns);
   double best = 0;
   for (const auto& [a, b] : kTiles) {
-    const std::int64_t tiles = of.products * DivideUp(of.rows, a) * DivideUp(of.columns, b);
-    const auto room = static_cast<double>(DivideUp(tiles, at_once) * at_once * a * b);
-    best = std::max(best, TileSpeed(kTile, a, b) / TileSpeed(kTile, 128, 128) * whole / room);
+    best = std::max(best, TileSpeed(kTile, a, b) / TileSpeed(kTile, 128, 128) * whole /
+                              RoomOfTiles(of, a, b, at_once));
   }
   const auto depth = static_cast<double>(of.depth);
   return best * depth / (depth + kDepth);
@@ -113,10 +115,8 @@ double UseOfTiles(const ProductShape& of, double tile, int multiprocessors) {
       if (a * b > kLargest) {
         continue;
       }
-      const std::int64_t tiles = of.products * DivideUp(of.rows, a) * DivideUp(of.columns, b);
-      const std::int64_t waves = DivideUp(tiles, multiprocessors);
-      const auto room = static_cast<double>(waves * multiprocessors * a * b);
-      best = std::max(best, TileSpeed(tile, a, b) / TileSpeed(tile, 128, 256) * whole / room);
+      best = std::max(best, TileSpeed(tile, a, b) / TileSpeed(tile, 128, 256) * whole /
+                                RoomOfTiles(of, a, b, multiprocessors));
     }
   }
   return best;

@@ -27,10 +27,6 @@ struct Dimensions {
   std::vector<Dimension> kept;
 };
 
-std::int64_t DivideUp(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
-
 std::int64_t PowerOfTwoBelow(std::int64_t number) {
   return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(number)));
 }

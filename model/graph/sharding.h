@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "model/base/units.h"
 #include "model/ir/graph.h"
 #include "model/ir/plan.h"
 
@@ -11,7 +12,7 @@ namespace dcsim {
 /// Elements of one rank's shard of a tensor of `numel` elements: ceil(numel / ranks), the last
 /// shard padded. ZeRO-3's way (DeepSpeed partition_parameters.py).
 constexpr std::int64_t ShardElements(std::int64_t numel, int ranks) {
-  return (numel + ranks - 1) / ranks;
+  return DivideUp(numel, ranks);
 }
 
 /// Elements of the gathered tensor with its padding: ranks * ShardElements.

@@ -101,7 +101,7 @@ Bytes Collective::payload() const {
 Bytes Collective::wire() const {
   const std::int64_t passes = kind == CollectiveKind::kAllReduce ? 2 : 1;
   const std::int64_t sent = payload().count() * passes * (ranks - 1);
-  return Bytes((sent + ranks - 1) / ranks);
+  return Bytes(DivideUp(sent, ranks));
 }
 
 std::size_t WorkHash::operator()(const Work& work) const {

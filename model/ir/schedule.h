@@ -118,6 +118,10 @@ enum class MemoryPattern : std::uint8_t {
 std::span<const std::string_view> MemoryPatternNames();
 std::string_view MemoryPatternName(MemoryPattern pattern);
 
+/// Parts that a kernel of at::cat takes at most. Source: PyTorch 2.11, CAT_ARRAY_BATCH_SIZE in
+/// aten/src/ATen/native/cuda/Shape.cu.
+inline constexpr std::int64_t kConcatenatedAtOnce = 128;
+
 /// What a task asks of device and host. Tasks that ask the same share one Work, so that costs are
 /// looked up once for a recorded op, not once for a micro-step.
 struct Work {

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "model/base/units.h"
 #include "model/passes/lower_state.h"
 
 namespace dcsim {
@@ -73,25 +74,19 @@ struct EagerFlush {
 };
 
 /// The flush read and written once, by `launches` kernels.
-void AddPass(LowerState& state,
-             const EagerBucket& bucket,
-             const EagerFlush& flush,
-             TaskDraft draft,
-             MemoryPattern pattern,
-             std::size_t launches) {
-  draft.work =
-      MemoryWork(pattern, BytesOf(bucket, 2 * flush.elements), launches, 1, flush.collective);
-  state.builder.Add(draft);
+Work PassOver(const EagerBucket& bucket,
+              const EagerFlush& flush,
+              MemoryPattern pattern,
+              std::size_t launches) {
+  return MemoryWork(pattern, BytesOf(bucket, 2 * flush.elements), launches, 1, flush.collective);
 }
 
-/// Kernels that bring the bucket's parts together: one a part, or one for each 128 of them, which
-/// is what at::cat takes at a time. Source: aten/src/ATen/native/cuda/Shape.cu
-/// (CAT_ARRAY_BATCH_SIZE).
+/// Kernels that bring the bucket's parts together: one a part, or one for as many as at::cat takes.
 std::size_t FlattenLaunches(const LowerState& state, const EagerBucket& bucket) {
-  constexpr std::size_t kBatch = 128;
-  const std::size_t ranks = state.by_parameter() ? static_cast<std::size_t>(state.plan.ranks) : 1;
-  const std::size_t parts = bucket.calls.size() * ranks;
-  return state.plan.options.flatten == Flatten::kCopy ? parts : (parts + kBatch - 1) / kBatch;
+  const int ranks = state.by_parameter() ? state.plan.ranks : 1;
+  const auto parts = static_cast<std::int64_t>(bucket.calls.size()) * ranks;
+  const bool copies = state.plan.options.flatten == Flatten::kCopy;
+  return static_cast<std::size_t>(copies ? parts : DivideUp(parts, kConcatenatedAtOnce));
 }
 
 void AddFlatten(LowerState& state, const EagerBucket& bucket, EagerFlush& flush) {
@@ -102,8 +97,7 @@ void AddFlatten(LowerState& state, const EagerBucket& bucket, EagerFlush& flush)
     draft.Read(source);
   }
   draft.Write(flush.flat);
-  draft.work = MemoryWork(MemoryPattern::kCopy, BytesOf(bucket, 2 * flush.elements),
-                          FlattenLaunches(state, bucket), 1, flush.collective);
+  draft.work = PassOver(bucket, flush, MemoryPattern::kCopy, FlattenLaunches(state, bucket));
   draft.work.concatenates = state.plan.options.flatten == Flatten::kConcatenate;
   state.builder.Add(draft);
 }
@@ -111,7 +105,8 @@ void AddFlatten(LowerState& state, const EagerBucket& bucket, EagerFlush& flush)
 void AddDivision(LowerState& state, const EagerBucket& bucket, const EagerFlush& flush) {
   TaskDraft draft = WorkDraft(state, TaskKind::kPreDivide);
   draft.Write(flush.reduced());
-  AddPass(state, bucket, flush, draft, MemoryPattern::kScale, 1);
+  draft.work = PassOver(bucket, flush, MemoryPattern::kScale, 1);
+  state.builder.Add(draft);
 }
 
 void AddReduction(LowerState& state, const EagerFlush& flush) {
@@ -138,7 +133,8 @@ void AddUnflatten(LowerState& state, const EagerBucket& bucket, const EagerFlush
     draft.Write(source);
   }
   draft.Free(flush.flat);
-  AddPass(state, bucket, flush, draft, MemoryPattern::kCopy, bucket.calls.size());
+  draft.work = PassOver(bucket, flush, MemoryPattern::kCopy, bucket.calls.size());
+  state.builder.Add(draft);
 }
 
 /// The own part into the gradient partition, added to what earlier micro-steps left there; then

@@ -63,6 +63,13 @@ TEST(TransferTimeTest, LargeTransfersDoNotOverflow) {
             16'000'000'000);
 }
 
+TEST(DivideUpTest, CountsAPartThatIsNotFull) {
+  EXPECT_EQ(DivideUp(0, 128), 0);
+  EXPECT_EQ(DivideUp(1, 128), 1);
+  EXPECT_EQ(DivideUp(128, 128), 1);
+  EXPECT_EQ(DivideUp(129, 128), 2);
+}
+
 TEST(RoundUpTest, IsTheNextMultiple) {
   EXPECT_EQ(RoundUp(0, 512), 0);
   EXPECT_EQ(RoundUp(1, 512), 512);

@@ -48,6 +48,12 @@ struct ReleaseStep {
     kit.Add(free, {});
   }
 
+  /// The same behind a wait of the host for the kernel.
+  void AddGatherBehindTheKernel() {
+    kit.Host(0, {TaskId(0)});
+    AddGather();
+  }
+
   StepKit kit;
   BufferId first;
   BufferId second;
@@ -75,8 +81,7 @@ TEST(SimulateMemoryTest, RecordStreamReleaseIsReusedOnlyAfterTheGpuPassed) {
 // A host that has waited for the kernel finds the block free.
 TEST(SimulateMemoryTest, RecordStreamReleaseIsReusedWhenTheGpuHasPassed) {
   ReleaseStep step(ReleaseMode::kRecordStream);
-  step.kit.Host(0, {TaskId(0)});
-  step.AddGather();
+  step.AddGatherBehindTheKernel();
   EXPECT_EQ(step.kit.Run().result.memory.reserved.peak, kPiece);
 }
 
@@ -150,8 +155,7 @@ TEST(SimulateMemoryTest, WhatIsGivenBackTakesTimeByItsBytes) {
 // before the next allocation, and the gather's own 5.
 TEST(SimulateMemoryTest, EventsOfTheAllocatorTakeTimeOfTheHost) {
   ReleaseStep step(ReleaseMode::kRecordStream);
-  step.kit.Host(0, {TaskId(0)});
-  step.AddGather();
+  step.AddGatherBehindTheKernel();
   SimulationOptions options = Steps(1);
   options.record = Duration::FromNs(7);
   options.take_back = Duration::FromNs(3);
@@ -164,8 +168,7 @@ TEST(SimulateMemoryTest, EventsOfTheAllocatorTakeTimeOfTheHost) {
 // The reading of a task holds what the allocator did in it.
 TEST(SimulateMemoryTest, EventsOfTheAllocatorCostNothingBesideAReading) {
   ReleaseStep step(ReleaseMode::kRecordStream);
-  step.kit.Host(0, {TaskId(0)});
-  step.AddGather();
+  step.AddGatherBehindTheKernel();
   SimulationOptions options = Steps(1);
   options.take_back = Duration::FromNs(3);
   options.host_pace.assign(5, TaskPace{2, true});
