@@ -35,10 +35,6 @@ SLOW = 3
 # (docs/accuracy.md, Memory).
 BEYOND = {
     "clip-large": "cuDNN takes a workspace that is 8 MiB larger than in the profile",
-    "deberta-v3-large": "one small segment of 2 MiB more; why is open",
-    "mixtral-2/h200-1/zero2-drawn-2": "one page of an expandable segment more, 20 MiB; why is open",
-    "modernbert-large/h200-1/zero1-drawn-1": "one page of an expandable segment more, 2 MiB; why is open",
-    "qwen3-moe-4/h200-1/zero2-drawn-1": "one page of an expandable segment more, 20 MiB; why is open",
     "moonshine-base": "cuDNN takes other workspaces than in the profile: 14 MiB more reserved, 1.2 MB more allocated",
     "hubert-large": "cuDNN takes other workspaces than in the profile: 4 MiB more reserved, 0.1 MB less allocated",
 }

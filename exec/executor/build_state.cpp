@@ -184,7 +184,8 @@ void MakeEvents(ExecutorState& state) {
 }
 
 /// Losses stay on the device: on their way to the host they would queue behind offloaded states,
-/// and compute behind them. Their memory is not the allocator's, whose bytes are the schedule's.
+/// and compute behind them. Their memory is not the allocator's, whose bytes are the schedule's;
+/// made first, they hold none of the addresses that the temporaries have which fill the weights.
 at::Tensor MakeLosses(const ExecutorState& state) {
   const std::int64_t count = state.schedule().options().gradient_accumulation_steps;
   return state.streams.on_gpu() ? DriverFloats(count, state.streams.device())
@@ -199,6 +200,7 @@ void BuildResidents(ExecutorState& state) {
   state.storage_buffer.resize(state.graph().storages.size());
   state.gathered.resize(state.graph().params.size());
   state.values_in.resize(state.graph().storages.size());
+  state.losses = MakeLosses(state);
   for (std::size_t v = 0; v < state.graph().values.size(); ++v) {
     state.values_in[state.graph().values[v].storage.index()].emplace_back(v);
   }
@@ -217,7 +219,6 @@ void BuildResidents(ExecutorState& state) {
   }
   OpenPeers(state);
   state.kept_gradients.resize(state.flat.size());
-  state.losses = MakeLosses(state);
   DefineParams(state);
   IndexGradients(state);
   MakeEvents(state);

@@ -51,11 +51,13 @@ void ExecuteGradientNorm(ExecutorState& state, TaskId id) {
   const at::Tensor norm =
       at::linalg_vector_norm(flat.gradient_partition, 2, std::nullopt, false, at::kFloat);
   const at::Tensor square = norm.mul(norm);
-  state.norm = state.norm.defined() ? state.norm.add_(square) : square;
+  at::Tensor& sum = state.buffers[WrittenBuffer(state, id).index()];
+  sum = sum.defined() ? sum.add_(square) : square;
 }
 
 void ExecuteReduceNorm(ExecutorState& state, TaskId id) {
-  state.communicator(state.collective(state.work(id).subject)).AllReduce(state.norm.view(-1));
+  const at::Tensor& sum = state.buffers[WrittenBuffer(state, id).index()];
+  state.communicator(state.collective(state.work(id).subject)).AllReduce(sum.view(-1));
 }
 
 void ExecuteBarrier(ExecutorState& state, TaskId id) {
@@ -75,7 +77,10 @@ void ExecuteCast(ExecutorState& state, TaskId id) {
 
 void ExecuteClip(ExecutorState& state, TaskId id) {
   const double allowed = *state.schedule().options().gradient_clipping;
-  const at::Tensor factor = state.norm.sqrt().add_(1e-6).reciprocal_().mul_(allowed).clamp_max_(1);
+  const auto uses = state.schedule().uses(id);
+  const auto read = std::ranges::find_if(uses, [](const BufferUse& use) { return !use.writes; });
+  const at::Tensor& norm = state.buffers[read->buffer.index()];
+  const at::Tensor factor = norm.sqrt().add_(1e-6).reciprocal_().mul_(allowed).clamp_max_(1);
   FlatOf(state, id).gradient.mul_(factor);
 }
 

@@ -53,7 +53,6 @@ struct StepExecutor::State {
   std::vector<std::vector<at::Tensor>>
       peers;           // by group, by rank: weights, where gathers read them
   at::Tensor barrier;  // float32 [1], what ranks reduce to meet
-  at::Tensor norm;     // squared norm of the gradient, summed over ranks
   TaskId current_task;
   int step = 0;
   int updates = 0;  // optimizer steps so far, this one included

@@ -183,7 +183,6 @@ void StepExecutor::RunStep(int step) {
       state_->listener->AfterTask(id);
     }
   }
-  state_->norm.reset();
 }
 
 TaskId StepExecutor::current_task() const {

@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 
+#include <ATen/cuda/CUDAContextLight.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/util/Exception.h>
 
@@ -37,6 +38,7 @@ std::optional<RankMeasurement> BuildAndMeasure(const RankSetup& setup,
   }
   executor.reset();
   if (setup.device.is_cuda()) {
+    at::cuda::clearCublasWorkspaces();  // which the next steps allocate where they first need them
     c10::cuda::CUDACachingAllocator::emptyCache();
   }
   return measurement;

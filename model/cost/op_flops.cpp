@@ -44,9 +44,7 @@ ProductShape GroupedProduct(const Value& left, const Value& right, std::int64_t 
   };
   ProductShape shape{std::max<std::int64_t>(groups, 1), extent(left, 2), extent(right, 1),
                      extent(left, 1)};
-  const auto share = [&](std::int64_t whole) {
-    return (whole + shape.products - 1) / shape.products;
-  };
+  const auto share = [&](std::int64_t whole) { return DivideUp(whole, shape.products); };
   if (left.shape.size() == 2 && right.shape.size() == 2) {
     shape.depth = share(shape.depth);
   } else if (left.shape.size() == 2) {

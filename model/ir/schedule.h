@@ -180,7 +180,9 @@ struct Buffer {
   std::uint8_t pool = 0;  // stream whose allocator pool it comes from; on the host: 0, or a number
                           // of the tensor in which offloaded shards lie together
   BufferClass buffer_class = BufferClass::kActivation;
-  bool resident = false;  // allocated before the first step; freed only while it is offloaded
+  bool resident = false;  // outlives steps; freed only while it is offloaded
+  TaskId first_user;      // of a resident: the task with which the first step allocates it, behind
+                          // the first block of the task's own; none: allocated before all steps
   bool carried = false;   // freed in the next step (an output that the caller holds)
   std::uint8_t recorded_streams =
       0;  // StreamBit of those that record_stream names when it is freed

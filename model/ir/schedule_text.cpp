@@ -50,8 +50,11 @@ std::string PrintScheduleText(const Schedule& schedule, const Graph& graph) {
   std::string text;
   for (const BufferId id : schedule.residents()) {
     const Buffer& buffer = schedule.buffer(id);
-    text += "resident " + Name(id) + " " + std::string(BufferClassName(buffer.buffer_class)) + " " +
-            std::to_string(buffer.bytes.count()) + " B\n";
+    text +=
+        "resident " + Name(id) + " " + std::string(BufferClassName(buffer.buffer_class)) + " " +
+        std::to_string(buffer.bytes.count()) + " B" +
+        (buffer.first_user.is_none() ? "" : " from " + std::to_string(buffer.first_user.index())) +
+        "\n";
   }
   for (std::size_t i = 0; i < schedule.buffers().size(); ++i) {
     const Buffer& buffer = schedule.buffers()[i];

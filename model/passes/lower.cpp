@@ -324,7 +324,8 @@ Capacities CapacitiesOf(const LowerState& state) {
 }
 
 void AddSteps(LowerState& state, const Workspaces& workspaces) {
-  AddResidents(state, workspaces);
+  state.workspaces = workspaces;
+  AddResidents(state);
   AddCarriedBuffers(state);
   const auto events = FindMoments(state);
   for (int step = 0; step < state.plan.options.gradient_accumulation_steps; ++step) {

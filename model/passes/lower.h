@@ -7,10 +7,11 @@
 
 namespace dcsim {
 
-/// Device memory that a process holds besides its tensors, from its first matrix product on (a
-/// cuBLAS workspace, say). Belongs to the GPU, so the cluster states it.
+/// Device memory that a process holds besides its tensors, once it has multiplied matrices.
+/// Belongs to the GPU, so the cluster states it.
 struct Workspaces {
-  std::vector<Bytes> blocks;
+  std::vector<Bytes> of_products;  // cuBLAS's, from the first product on
+  std::vector<Bytes> of_biases;    // cuBLASLt's, from the first product on that adds a bias
 };
 
 /// Spells a plan out as one optimizer step: every task in host issue order, with its stream, the

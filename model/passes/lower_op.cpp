@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "model/graph/cublas_calls.h"
 #include "model/graph/fused_casts.h"
 #include "model/passes/lower_state.h"
 
@@ -119,6 +120,29 @@ void AddOpUses(LowerState& state, const Op& op, TaskDraft& draft) {
   }
 }
 
+/// The op of `task` is the first that asks for these blocks.
+void AddWorkspaces(LowerState& state, TaskId task, std::vector<Bytes>& blocks) {
+  for (const Bytes bytes : blocks) {
+    Buffer buffer;
+    buffer.bytes = bytes;
+    buffer.buffer_class = BufferClass::kWorkspace;
+    buffer.resident = true;
+    buffer.first_user = task;
+    state.builder.AddBuffer(buffer);
+  }
+  blocks.clear();
+}
+
+/// cuBLASLt's calls go through cuBLAS's handle, which has its workspace before them.
+void AddNewWorkspaces(LowerState& state, TaskId task, OpId id) {
+  if (!state.workspaces.of_products.empty() && CallsCublas(state.graph, id)) {
+    AddWorkspaces(state, task, state.workspaces.of_products);
+  }
+  if (!state.workspaces.of_biases.empty() && AddsBias(state.graph, id)) {
+    AddWorkspaces(state, task, state.workspaces.of_biases);
+  }
+}
+
 }  // namespace
 
 void FreeStorage(LowerState& state, StorageId storage, TaskDraft& draft) {
@@ -150,7 +174,7 @@ void AddOp(LowerState& state, OpId id, const std::vector<StorageId>& dying) {
       FreeStorage(state, storage, draft);
     }
   }
-  state.builder.Add(draft);
+  AddNewWorkspaces(state, state.builder.Add(draft), id);
 }
 
 void AddTangents(LowerState& state, const Subgraph& subgraph) {

@@ -37,7 +37,7 @@ OptimizerTraffic TrafficOf(OptimizerKernels kernels, std::int64_t elements) {
   return {fused, 28, 1, 0};
 }
 
-BufferId AddPartitionBuffer(LowerState& state, BufferClass buffer_class, Bytes bytes) {
+BufferId AddBuffer(LowerState& state, BufferClass buffer_class, Bytes bytes) {
   Buffer buffer;
   buffer.bytes = bytes;
   buffer.buffer_class = buffer_class;
@@ -82,9 +82,14 @@ Collective SumOfOneFloat(const LowerState& state) {
   return collective;
 }
 
-/// Squared norm of the own partitions, summed over ranks; the compute stream goes on once it is
-/// there. The host reads nothing.
-void AddNorm(LowerState& state) {
+BufferId AddFloat(LowerState& state) {
+  return AddBuffer(state, BufferClass::kTemporary, Bytes(4));
+}
+
+/// Squared norm of the own partitions, summed over ranks, in one float; the compute stream goes on
+/// once it is there. The host reads nothing.
+BufferId AddNorm(LowerState& state) {
+  BufferId sum;
   for (std::size_t g = 0; g < state.flat.size(); ++g) {
     const FlatBuffers& flat = state.flat[g];
     if (flat.partition == 0) {
@@ -92,11 +97,27 @@ void AddNorm(LowerState& state) {
     }
     const Bytes moved(flat.partition * ElementBytes(state.layout.groups()[g].dtype));
     TaskDraft draft = ComputeDraft(state, TaskKind::kGradientNorm, MemoryPattern::kNorm, moved, g);
+    const BufferId norm = AddFloat(state);
+    const BufferId square = AddFloat(state);
+    draft.Allocate(norm);
+    draft.Allocate(square);
     draft.Read(flat.gradient_partition);
+    if (sum.is_none()) {
+      sum = square;
+    } else {
+      draft.Free(square);
+    }
+    draft.Write(sum);
+    draft.Free(norm);
     state.builder.Add(draft);
   }
-  const TaskId norm = AddCollectiveTask(state, TaskKind::kReduceNorm, SumOfOneFloat(state), {});
-  AddWait(state, StreamRole::kCompute, norm);
+  if (sum.is_none()) {
+    return sum;  // nothing is trained
+  }
+  const TaskId reduced =
+      AddCollectiveTask(state, TaskKind::kReduceNorm, SumOfOneFloat(state), {{sum, true}});
+  AddWait(state, StreamRole::kCompute, reduced);
+  return sum;
 }
 
 /// Gradient partition -> float32; a partition of the step goes back then.
@@ -104,7 +125,7 @@ BufferId AddCast(LowerState& state, std::size_t g) {
   FlatBuffers& flat = state.flat[g];
   const std::int64_t element_bytes = ElementBytes(state.layout.groups()[g].dtype);
   const BufferId gradient =
-      AddPartitionBuffer(state, BufferClass::kTemporary, Bytes(flat.partition * kMasterBytes));
+      AddBuffer(state, BufferClass::kTemporary, Bytes(flat.partition * kMasterBytes));
   TaskDraft draft = ComputeDraft(state, TaskKind::kCastGradients, MemoryPattern::kWiden,
                                  Bytes(flat.partition * (element_bytes + kMasterBytes)), g);
   draft.Allocate(gradient);
@@ -117,10 +138,14 @@ BufferId AddCast(LowerState& state, std::size_t g) {
   return gradient;
 }
 
-void AddClip(LowerState& state, std::size_t g, BufferId gradient) {
+void AddClip(LowerState& state, std::size_t g, BufferId gradient, BufferId norm) {
   TaskDraft draft = ComputeDraft(state, TaskKind::kClipGradients, MemoryPattern::kClip,
                                  Bytes(2 * state.flat[g].partition * kMasterBytes), g);
+  const BufferId factor = AddFloat(state);
+  draft.Allocate(factor);
+  draft.Read(norm);
   draft.Write(gradient);
+  draft.Free(factor);
   state.builder.Add(draft);
 }
 
@@ -133,7 +158,7 @@ void AddAdam(LowerState& state, std::size_t g, BufferId gradient) {
   std::vector<BufferId> temporaries;
   for (std::size_t i = 0; i < traffic.temporaries; ++i) {
     temporaries.push_back(
-        AddPartitionBuffer(state, BufferClass::kTemporary, Bytes(flat.partition * kMasterBytes)));
+        AddBuffer(state, BufferClass::kTemporary, Bytes(flat.partition * kMasterBytes)));
     draft.Allocate(temporaries.back());
   }
   draft.Read(gradient);
@@ -153,8 +178,8 @@ std::size_t CountTrainable(const LowerState& state, std::size_t g) {
 }
 
 /// Master weights -> the dtype of training: one kernel, or one a parameter where ZeRO-1 and 2 cut
-/// each parameter's part out of weights that lie side by side.
-void AddStoreParams(LowerState& state, std::size_t g, BufferId gradient) {
+/// each parameter's part out of weights that lie side by side. `over` is not needed any more.
+void AddStoreParams(LowerState& state, std::size_t g, BufferId gradient, BufferId over) {
   const FlatBuffers& flat = state.flat[g];
   const bool offloads = state.plan.options.offload_parameters;
   const BufferId weights = offloads ? AddUpdatedBuffer(state, g) : flat.weights;
@@ -169,6 +194,9 @@ void AddStoreParams(LowerState& state, std::size_t g, BufferId gradient) {
   draft.Read(flat.master);
   draft.Write(weights);
   draft.Free(gradient);
+  if (!over.is_none()) {
+    draft.Free(over);
+  }
   state.builder.Add(draft);
   if (offloads) {
     AddOffloadUpdated(state, g, weights);
@@ -225,7 +253,7 @@ void AddGradientPartition(LowerState& state) {
       continue;
     }
     const Bytes bytes(flat.partition * ElementBytes(state.layout.groups()[g].dtype));
-    flat.gradient_partition = AddPartitionBuffer(state, BufferClass::kGradientPartition, bytes);
+    flat.gradient_partition = AddBuffer(state, BufferClass::kGradientPartition, bytes);
     TaskDraft draft =
         ComputeDraft(state, TaskKind::kClearGradients, MemoryPattern::kFill, bytes, g);
     draft.Allocate(flat.gradient_partition);
@@ -242,8 +270,9 @@ void AddOptimizerStep(LowerState& state) {
   if (lacks_gradient) {
     AddGradientPartition(state);  // ZeRO-1 without a backward graph: the gradient is zero
   }
+  BufferId norm;  // none without clipping
   if (state.plan.options.gradient_clipping) {
-    AddNorm(state);
+    norm = AddNorm(state);
   }
   if (state.reads_peers()) {
     const TaskId barrier = AddBarrier(state);  // until peers have read what is updated now
@@ -255,12 +284,15 @@ void AddOptimizerStep(LowerState& state) {
       continue;
     }
     const BufferId gradient = AddCast(state, g);
-    if (state.plan.options.gradient_clipping) {
-      AddClip(state, g, gradient);
+    if (!norm.is_none()) {
+      AddClip(state, g, gradient, norm);
     }
     AddWaitForStates(state, g);
     AddAdam(state, g, gradient);
-    AddStoreParams(state, g, gradient);
+    const bool last =
+        std::all_of(state.flat.begin() + static_cast<std::ptrdiff_t>(g) + 1, state.flat.end(),
+                    [](const FlatBuffers& flat) { return flat.partition == 0; });
+    AddStoreParams(state, g, gradient, last ? norm : BufferId::None());
     if (state.plan.options.stage != 3) {
       gather = AddGatherUpdated(state, g);
     }

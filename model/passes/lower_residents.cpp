@@ -133,7 +133,7 @@ void AddConstants(LowerState& state) {
 
 }  // namespace
 
-void AddResidents(LowerState& state, const Workspaces& workspaces) {
+void AddResidents(LowerState& state) {
   for (std::size_t g = 0; g < state.layout.groups().size(); ++g) {
     state.flat.push_back(AddFlatBuffers(state, g));
   }
@@ -145,9 +145,6 @@ void AddResidents(LowerState& state, const Workspaces& workspaces) {
   }
   AddConstants(state);
   AddHostActivations(state);
-  for (const Bytes bytes : workspaces.blocks) {
-    AddResident(state, BufferClass::kWorkspace, bytes);
-  }
 }
 
 }  // namespace dcsim

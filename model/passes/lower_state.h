@@ -114,6 +114,7 @@ struct LowerState {
   BufferId barrier;                       // gathers by copy engines: what ranks reduce to meet
   std::vector<OffloadedState> offloaded;  // by StateIndex
   std::vector<OffloadedShard> shards;     // by param, with offload_parameters
+  Workspaces workspaces;                  // that no op has asked for yet
 
   // Of the micro-step.
   std::uint16_t micro_step = 0;
@@ -165,8 +166,8 @@ Work MemoryWork(MemoryPattern pattern,
                 std::uint32_t subject);
 
 /// Buffers that outlive the step: weights, master weights, optimizer states, gradient partitions,
-/// persistent gathered parameters, constants, inputs, workspaces (lower_residents.cpp).
-void AddResidents(LowerState& state, const Workspaces& workspaces);
+/// persistent gathered parameters, constants, inputs (lower_residents.cpp).
+void AddResidents(LowerState& state);
 
 /// A copy of `bytes` between GPU and pinned host memory, kOffload or kReload, on a side stream
 /// (lower_host_copy.cpp).

@@ -5,7 +5,6 @@
 #include "model/base/error.h"
 #include "model/base/scaled.h"
 #include "model/base/text.h"
-#include "model/cost/library_workspaces.h"
 #include "model/cost/op_flops.h"
 #include "model/ir/plan_reader.h"
 #include "model/ir/task_label.h"
@@ -76,8 +75,12 @@ Bytes CapacityOf(const GpuSpec& gpu, Bytes outside_allocator) {
 }  // namespace
 
 Schedule LowerFor(const Plan& plan, const PredictionInputs& inputs) {
-  return Lower(plan, inputs.graph, inputs.profile,
-               Workspaces{LibraryWorkspaces(inputs.cluster.gpu, inputs.graph)});
+  const GpuSpec& gpu = inputs.cluster.gpu;
+  Workspaces workspaces{gpu.workspaces, {}};
+  if (gpu.bias_workspace > Bytes(0)) {
+    workspaces.of_biases.push_back(gpu.bias_workspace);
+  }
+  return Lower(plan, inputs.graph, inputs.profile, workspaces);
 }
 
 Bytes OutsideAllocator(const ScheduleOptions& options, const Cluster& cluster, int ranks) {

@@ -89,6 +89,8 @@ Duration StepTimeWith(const Change& change,
   SimulationOptions options = OptionsFor(schedule, cluster);
   options.contention = Changed(options.contention, change.contention);
   options.synchronize = Scaled(options.synchronize, change.host);
+  options.record = Scaled(options.record, change.host);
+  options.take_back = Scaled(options.take_back, change.host);
   if (!change.waiting_streams) {
     options.waiting_delays = {};
   }

@@ -15,6 +15,25 @@ StepMemory::StepMemory(const Schedule& schedule, const AllocatorConfig& config)
       odd_blocks_.emplace_back(BufferId(i), kNoBlock);
     }
   }
+  for (const BufferId id : schedule.residents()) {
+    if (!schedule.buffer(id).first_user.is_none()) {
+      AddFirstCall(id);
+    }
+  }
+}
+
+void StepMemory::AddFirstCall(BufferId resident) {
+  const TaskId task = schedule_.buffer(resident).first_user;
+  const auto memory = schedule_.memory(task);
+  if (first_calls_.empty() || first_calls_.back().task != task) {
+    first_calls_.push_back({task, {memory.begin(), memory.end()}});
+  }
+  // Behind the first block, and behind the residents that are there already.
+  std::vector<MemoryStep>& calls = first_calls_.back().memory;
+  const std::size_t before = calls.size() - memory.size();
+  const bool allocates = !memory.empty() && !memory.front().frees;
+  const auto place = static_cast<std::ptrdiff_t>(before + (allocates ? 1 : 0));
+  calls.insert(calls.begin() + place, {resident, false});
 }
 
 BlockHandle& StepMemory::Slot(BufferId id, std::uint32_t step) {
@@ -68,6 +87,9 @@ void StepMemory::Free(BufferId id, const StreamProgress& progress) {
 StepMemory::Status StepMemory::AllocateResidents() {
   const StreamProgress progress;
   for (const BufferId id : schedule_.residents()) {
+    if (!schedule_.buffer(id).first_user.is_none()) {
+      continue;
+    }
     Status status = Allocate(id, progress);
     if (status == Status::kNeedsSynchronize) {
       const Buffer& buffer = schedule_.buffer(id);
@@ -99,6 +121,11 @@ StepMemory::Status StepMemory::Run(TaskId task,
                                    std::uint32_t step,
                                    const StreamProgress& progress) {
   rest_ = schedule_.memory(task);
+  if (step == 0) {
+    for (const FirstCalls& first : first_calls_) {
+      rest_ = first.task == task ? first.memory : rest_;
+    }
+  }
   step_ = step;
   return Continue(progress);
 }

@@ -24,7 +24,7 @@ class StepMemory {
 
   enum class Status : std::uint8_t { kDone, kNeedsSynchronize, kOutOfMemory };
 
-  /// Allocates the residents. Out of memory is possible.
+  /// Allocates the residents that are there before the first step. Out of memory is possible.
   Status AllocateResidents();
 
   /// Makes all allocator calls of a task. On kNeedsSynchronize the host must wait until every
@@ -47,6 +47,13 @@ class StepMemory {
   Bytes given_back_since(std::size_t first) const;
 
  private:
+  /// A task's allocator calls in the first step, in which residents are allocated.
+  struct FirstCalls {
+    TaskId task;
+    std::vector<MemoryStep> memory;
+  };
+
+  void AddFirstCall(BufferId resident);
   Status Continue(const StreamProgress& progress);
   Status Allocate(BufferId id, const StreamProgress& progress);
   void Free(BufferId id, const StreamProgress& progress);
@@ -59,6 +66,7 @@ class StepMemory {
   /// Of buffers that are freed in the step after: a second block, so that one of each of two
   /// successive steps can be alive. Even steps use blocks_.
   std::vector<std::pair<BufferId, BlockHandle>> odd_blocks_;
+  std::vector<FirstCalls> first_calls_;
   std::span<const MemoryStep> rest_;
   std::uint32_t step_ = 0;
   Bytes live_;

@@ -12,6 +12,11 @@ StepProgram::StepProgram(const Schedule& schedule, std::span<const WorkCost> cos
       costs_(costs) {
   DCSIM_CHECK(costs.size() == schedule.works().size());
   entries_.resize(schedule.task_count() + 1);
+  for (const BufferId id : schedule.residents()) {
+    if (const TaskId user = schedule.buffer(id).first_user; !user.is_none()) {
+      entries_[user.index()].moves_memory = true;
+    }
+  }
   for (std::size_t i = 0; i < schedule.task_count(); ++i) {
     const TaskId id(i);
     const Task& task = schedule.task(id);
@@ -19,7 +24,7 @@ StepProgram::StepProgram(const Schedule& schedule, std::span<const WorkCost> cos
     entry.work = static_cast<std::uint32_t>(task.work.index());
     entry.stream = task.stream;
     entry.collective = kNoCollective;
-    entry.moves_memory = !schedule.memory(id).empty();
+    entry.moves_memory = entry.moves_memory || !schedule.memory(id).empty();
     entry.first_wait = static_cast<std::uint32_t>(waits_.size());
     for (const TaskId waited : schedule.waits(id)) {
       DCSIM_CHECK(!schedule.task(waited).on_host()) << "events are recorded on streams";

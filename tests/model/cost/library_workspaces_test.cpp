@@ -45,6 +45,11 @@ TEST(LibraryWorkspacesTest, ProductsThatAddNothingOrAMatrixDoNot) {
   }
 }
 
+TEST(LibraryWorkspacesTest, GraphWithoutProductsNeedsNone) {
+  EXPECT_THAT(LibraryWorkspaces(GpuWith(Bytes::MiB(1)), Product("my::op(bias, x, w)")),
+              testing::IsEmpty());
+}
+
 TEST(LibraryWorkspacesTest, GpuWithoutOneHasNone) {
   EXPECT_THAT(LibraryWorkspaces(GpuWith(Bytes(0)), Product("aten::addmm(bias, x, w)")),
               ElementsAre(Bytes::MiB(32)));

@@ -230,16 +230,45 @@ forward
   EXPECT_EQ(LinesOf(graph, nullptr), kViews);
 }
 
-TEST(LowerMemoryTest, WorkspacesAreTheLastResidents) {
-  const Graph graph = OneOp();
-  const Workspaces workspaces{{Bytes(4096), Bytes(1024)}};
-  const Schedule schedule = Lower(Resolve(TinySpec(2), graph, 2), graph, nullptr, workspaces);
-  ASSERT_EQ(schedule.residents().size(), 3U);
-  for (const std::size_t i : {1U, 2U}) {
-    const Buffer& buffer = schedule.buffer(schedule.residents()[i]);
-    EXPECT_EQ(buffer.buffer_class, BufferClass::kWorkspace);
-    EXPECT_EQ(buffer.bytes, workspaces.blocks[i - 1]);
+/// Residents from the n-th on: class, bytes, and the task that asks for them.
+std::vector<std::tuple<BufferClass, Bytes, TaskId>> LateResidents(const Schedule& schedule,
+                                                                  std::size_t first) {
+  std::vector<std::tuple<BufferClass, Bytes, TaskId>> late;
+  for (const BufferId id : schedule.residents().subspan(first)) {
+    const Buffer& buffer = schedule.buffer(id);
+    late.emplace_back(buffer.buffer_class, buffer.bytes, buffer.first_user);
   }
+  return late;
+}
+
+// The input is there before all steps. The sum needs no workspace, the first product has two, and
+// the first that adds a vector one more.
+TEST(LowerMemoryTest, WorkspacesComeWithTheFirstOpThatNeedsThem) {
+  const Graph graph = ParseGraphText(R"(
+graph products 2 tokens
+input x float32[2,2]
+forward
+  s: float32[2] = aten::sum(x)
+  y: float32[2,2] = aten::mm(x, x)
+  z: float32[2,2] = aten::mm(y, x)
+  b: float32[2,2] = aten::addmm(s, z, x)
+  c: float32[2,2] = aten::addmm(s, b, x)
+  l: float32[] = aten::sum(c)
+  loss l
+)");
+  const Workspaces workspaces{{Bytes(4096), Bytes(1024)}, {Bytes(512)}};
+  const Schedule schedule = Lower(Resolve(TinySpec(2), graph, 2), graph, nullptr, workspaces);
+  EXPECT_THAT(LateResidents(schedule, 1),
+              testing::ElementsAre(std::tuple(BufferClass::kWorkspace, Bytes(4096), TaskId(1)),
+                                   std::tuple(BufferClass::kWorkspace, Bytes(1024), TaskId(1)),
+                                   std::tuple(BufferClass::kWorkspace, Bytes(512), TaskId(3))));
+}
+
+TEST(LowerMemoryTest, WithoutProductsThereAreNoWorkspaces) {
+  const Graph graph = OneOp();
+  const Schedule schedule =
+      Lower(Resolve(TinySpec(2), graph, 2), graph, nullptr, {{Bytes(4096)}, {Bytes(512)}});
+  EXPECT_EQ(schedule.residents().size(), 1U);
 }
 
 // 3 parameters in one NCCL group: one launch, one wait behind compute, a buffer each.

@@ -97,16 +97,17 @@ TEST(LowerOptimizerTest, UpdatedWeightsAreGatheredInPlace) {
 }
 
 // Clipping: the partition's norm (20 B read), one float32 summed over ranks behind it, compute
-// waits for the sum; the float32 gradient is scaled in place, 40 B read and written.
+// waits for the sum, which lives until the step's end; the float32 gradient is scaled in place, 40
+// B read and written, by one float.
 constexpr char kClipped[] = R"(
 17 host end-backward after 15 -b13 -b14
-18 compute gradient-norm [20 B] r b9
-19 reduce reduce-norm [4 B] after 18
+18 compute gradient-norm [20 B] r b9 w b18 +b17 +b18 -b17
+19 reduce reduce-norm [4 B] after 18 w b18
 20 compute wait for reduce-norm after 19
-21 compute cast-gradients [60 B] r b9 w b17 +b17 -b9
-22 compute clip-gradients [80 B] w b17
-23 compute optimizer-step [280 B] r b17 w b1,b2,b3
-24 compute store-params [60 B] r b1 w b0 -b17
+21 compute cast-gradients [60 B] r b9 w b19 +b19 -b9
+22 compute clip-gradients [80 B] r b18 w b19 +b20 -b20
+23 compute optimizer-step [280 B] r b19 w b1,b2,b3
+24 compute store-params [60 B] r b1 w b0 -b19 -b18
 25 reduce gather-updated [40 B] after 24 w b0
 26 compute wait for gather-updated after 25
 )";
@@ -117,6 +118,20 @@ TEST(LowerOptimizerTest, ClippingNeedsTheNormOfAllRanks) {
   EXPECT_EQ(TinyTaskLines(spec, TwoLayers(), 17, 26), kClipped);
   EXPECT_EQ(PatternOf(LowerTiny(spec, TwoLayers()), TaskKind::kClipGradients),
             MemoryPattern::kClip);
+}
+
+// Where nothing is trained there is no norm to reduce.
+TEST(LowerOptimizerTest, ClippingNothingIsNoWork) {
+  PlanSpec spec = TinySpec(1);
+  spec.options.gradient_clipping = 1.0;
+  const std::string text = TinyScheduleText(spec, ParseGraphText(R"(
+graph frozen 1 tokens
+param a float32[4] frozen
+forward
+  l: float32[] = my::loss(a)
+  loss l
+)"));
+  EXPECT_EQ(text.find("norm"), std::string::npos) << text;
 }
 
 /// bfloat16 a [4] and float32 b [2], both trained, and c [3], bfloat16 and frozen.

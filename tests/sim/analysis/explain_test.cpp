@@ -126,10 +126,11 @@ TEST(LivePeakTest, NumbersOfLayersAreLeftOut) {
 }
 
 struct TinyStep {
-  TinyStep()
+  TinyStep() : TinyStep(TinySpec(3), HandCluster()) {}
+  TinyStep(const PlanSpec& spec, Cluster of)
       : graph(TwoLayers()),
-        cluster(HandCluster()),
-        plan(Resolve(TinySpec(3), graph, 2)),
+        cluster(std::move(of)),
+        plan(Resolve(spec, graph, 2)),
         schedule(LowerFor(plan, inputs())),
         costs(EstimateWorks(schedule, graph, nullptr, cluster)) {}
   PredictionInputs inputs() const { return {graph, nullptr, cluster}; }
@@ -149,12 +150,28 @@ TEST(WhatIfTest, NoChangeIsThePrediction) {
             Predict(tiny.schedule, tiny.plan, tiny.inputs(), false).result.step_time);
 }
 
+Change AllTwiceAsLong() {
+  Change change;
+  change.ops = change.memory_work = change.host_copies = change.collectives = change.host = 2;
+  return change;
+}
+
 // Everything twice as long, the return from waits too; nothing else takes time.
 TEST(WhatIfTest, StepScalesWithAllItsTimes) {
   const TinyStep tiny;
-  Change change;
-  change.ops = change.memory_work = change.host_copies = change.collectives = change.host = 2;
-  EXPECT_EQ(tiny.With(change).ns(), 2 * tiny.With(Change()).ns());
+  EXPECT_EQ(tiny.With(AllTwiceAsLong()).ns(), 2 * tiny.With(Change()).ns());
+}
+
+// So are the allocator's events, on which this step's time depends.
+TEST(WhatIfTest, EventsOfTheAllocatorScaleWithTheHost) {
+  PlanSpec spec = TinySpec(3);
+  spec.options.release = ReleaseMode::kRecordStream;
+  Cluster cluster = HandCluster();
+  cluster.host.record = Duration::FromUs(40);
+  cluster.host.take_back = Duration::FromUs(70);
+  const TinyStep slow(spec, cluster);
+  EXPECT_EQ(slow.With(AllTwiceAsLong()).ns(), 2 * slow.With(Change()).ns());
+  EXPECT_GT(slow.With(Change()), TinyStep(spec, HandCluster()).With(Change()));
 }
 
 // All-gather of 100 bytes over 2 ranks sends 50 bytes: at 100 GB/s half a ns, at 200 a quarter, so

@@ -58,7 +58,7 @@ Schedule LowerPlan(const Graph& graph,
                    const std::vector<Override>& overrides) {
   const Plan plan =
       LoadPlan(DCSIM_SOURCE_DIR "/configs/plans/" + plan_file, overrides, graph, kRanks);
-  const Workspaces workspaces{{Bytes::MiB(32), Bytes::MiB(32)}};
+  const Workspaces workspaces{{Bytes::MiB(32), Bytes::MiB(32)}, {}};
   Schedule schedule = Lower(plan, graph, nullptr, workspaces);
   EXPECT_THAT(Verify(schedule, graph), testing::IsEmpty());
   return schedule;

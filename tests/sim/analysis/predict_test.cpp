@@ -309,10 +309,10 @@ TEST(PredictTest, GpuWithMoreMemoryThanTheReplayCanDescribeIsAnError) {
             std::string::npos);
 }
 
-TEST(PredictTest, WorkspacesOfTheGpuAreResident) {
+TEST(PredictTest, WorkspacesOfTheGpuStayBehindAProduct) {
   Cluster cluster = HandCluster();
   cluster.gpu.workspaces = {Bytes::MiB(32)};
-  const auto classes = Case(OneKernel(2), Stage(3), 1, cluster).Run().result.peak_classes;
+  const auto classes = Case(OneLayer(), Stage(3), 1, cluster).Run().result.peak_classes;
   ASSERT_FALSE(classes.empty());
   EXPECT_EQ(classes.back().buffer_class, BufferClass::kWorkspace);
   EXPECT_EQ(classes.back().bytes, Bytes::MiB(32));

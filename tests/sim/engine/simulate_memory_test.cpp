@@ -270,5 +270,53 @@ TEST(SimulateMemoryTest, MemoryIsReportedInHostOrder) {
   EXPECT_EQ(run.memory[2].reserved, kPiece * 3);
 }
 
+/// A task that takes and frees 64 MiB, and one behind it that takes `piece` for itself, and with it
+/// the first step a resident of 32 MiB.
+Bytes ReservedWithLateResident(Bytes piece) {
+  StepKit kit;
+  const auto temporary = [&kit](Bytes bytes) {
+    Buffer buffer;
+    buffer.bytes = bytes;
+    const BufferId id = kit.AddBuffer(buffer);
+    TaskDraft draft;
+    draft.stream = kCompute;
+    draft.Allocate(id);
+    draft.Free(id);
+    return kit.Add(draft, {1});
+  };
+  temporary(Bytes::MiB(64));
+  Buffer resident;
+  resident.bytes = Bytes::MiB(32);
+  resident.resident = true;
+  resident.first_user = temporary(piece);
+  kit.AddBuffer(resident);
+  return kit.Run().result.memory.reserved.peak;
+}
+
+// Piece and resident share what was freed before: there is no segment for the resident alone, as
+// there would be if it came before all steps.
+TEST(SimulateMemoryTest, LateResidentTakesWhatIsFreeThen) {
+  EXPECT_EQ(ReservedWithLateResident(Bytes::MiB(16)), Bytes::MiB(64));
+}
+
+// The piece takes 40 of 64 MiB before it, so that it needs 32 more; the other way round the piece
+// would need 40.
+TEST(SimulateMemoryTest, LateResidentComesBehindItsTasksFirstBlock) {
+  EXPECT_EQ(ReservedWithLateResident(Bytes::MiB(40)), Bytes::MiB(64 + 32));
+}
+
+// The second step allocates no second resident.
+TEST(SimulateMemoryTest, LateResidentIsAllocatedOnce) {
+  StepKit kit;
+  TaskDraft draft;
+  draft.stream = kCompute;
+  Buffer resident;
+  resident.bytes = kPiece;
+  resident.resident = true;
+  resident.first_user = kit.Add(draft, {1});
+  kit.AddBuffer(resident);
+  EXPECT_EQ(kit.Run(Steps(3)).result.memory.allocated.peak, kPiece);
+}
+
 }  // namespace
 }  // namespace dcsim
