@@ -8,6 +8,7 @@
 #include <c10/util/Exception.h>
 
 #include "exec/device/allocator.h"
+#include "exec/device/segment_record.h"
 #include "exec/launch/rank_processes.h"
 #include "model/ir/task_label.h"
 
@@ -51,6 +52,9 @@ RankMeasurement MeasureRank(const RankSetup& setup, int rank, const MeasureSetti
   const bool on_gpu = setup.device.is_cuda();
   if (on_gpu) {
     ChooseAllocator(setup.schedule.options().allocator);
+  }
+  if (on_gpu && settings.segments) {
+    RecordSegments(setup.device);
   }
   std::optional<RankMeasurement> measurement;
   for (int tries = 1; !measurement; ++tries) {

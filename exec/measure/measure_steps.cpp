@@ -11,6 +11,7 @@
 #include "exec/device/cpu_times.h"
 #include "exec/device/cuda_call.h"
 #include "exec/device/power_meter.h"
+#include "exec/device/segment_record.h"
 #include "exec/measure/host_pace.h"
 #include "exec/measure/label_by_order.h"
 #include "exec/measure/measured_timeline.h"
@@ -258,6 +259,7 @@ std::optional<RankMeasurement> MeasureSteps(StepExecutor& executor,
   const auto before = c10::cuda::CUDACachingAllocator::getDeviceStats(device.index());
   TimeOnGpu(executor, schedule, device.index(), settings, measurement);
   ReadMemory(device.index(), before.num_alloc_retries, measurement);
+  measurement.segments = RecordedSegments();
   measurement.waiting_delays = executor.waiting_delays();
   if (settings.trace) {
     settings.report("tracing steps");

@@ -18,6 +18,7 @@ struct MeasureSettings {
   int steps = 20;
   bool trace = true;  // more steps: one with the host's times, then some with kernel records, for
                       // timeline, compute and exposed time
+  bool segments = false;  // record where the driver puts the allocator's segments (RecordSegments)
   std::function<void(const std::string&)> report = [](const std::string&) {};
   std::function<bool(bool)> on_any_rank = [](bool own) { return own; };  // whether it holds on one;
                                                                          // all ranks ask at once
@@ -49,6 +50,7 @@ struct RankMeasurement {
   std::vector<HostReading> hosts;  // of the measured steps, in order
   std::optional<double> stolen;    // HostReading's, over the measured steps
   std::optional<WaitingDelays> waiting_delays;  // behind the measured steps, on a GPU
+  std::vector<MeasuredSegment> segments;        // behind the measured steps, where recorded
   std::vector<CollectiveBusy> busy;             // mean over the traced steps
   std::optional<Timeline> timeline;             // of the last of them
   std::uint64_t timeline_start_ns = 0;          // its time 0, on the clock of CUPTI, one a machine

@@ -68,6 +68,7 @@ std::string PrintRankMeasurement(const RankMeasurement& measurement) {
   if (measurement.waiting_delays) {
     json["waiting"] = PrintWaitingDelays(*measurement.waiting_delays);
   }
+  json["segments"] = PrintSegments(measurement.segments);
   json["hosts"] = Json::array();
   for (const HostReading& host : measurement.hosts) {
     json["hosts"].push_back(PrintHostReading(host));
@@ -106,6 +107,7 @@ RankMeasurement ParseRankMeasurement(const std::string& text) {
   if (json.contains("waiting")) {
     measurement.waiting_delays = ReadWaitingDelays(json["waiting"], Path(), faults);
   }
+  measurement.segments = ReadSegments(json["segments"], Path(), faults);
   faults.ThrowIfAny();
   measurement.timeline_start_ns = json["timeline_start"].get<std::uint64_t>();
   if (json.contains("stolen")) {

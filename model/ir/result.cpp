@@ -73,6 +73,9 @@ void AddMeasurement(const MeasurementNotes& notes, Json& json) {
     if (rank.waiting_delays) {
       entry["waiting_ns"] = PrintWaitingDelays(*rank.waiting_delays);
     }
+    if (!rank.segments.empty()) {
+      entry["segments_mib"] = PrintSegments(rank.segments);
+    }
     json["ranks"].push_back(std::move(entry));
   }
   json["versions"] = notes.versions;
@@ -98,6 +101,15 @@ Json PrintHostReading(const HostReading& reading) {
 }
 
 /// By stream, without compute's.
+Json PrintSegments(const std::vector<MeasuredSegment>& segments) {
+  constexpr std::int64_t kMebibyte = Bytes::MiB(1).count();
+  Json json = Json::array();
+  for (const MeasuredSegment& segment : segments) {
+    json.push_back({segment.address.count() / kMebibyte, segment.bytes.count() / kMebibyte});
+  }
+  return json;
+}
+
 Json PrintWaitingDelays(const WaitingDelays& delays) {
   Json json = Json::object();
   for (std::size_t s = 1; s < delays.size(); ++s) {

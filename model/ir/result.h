@@ -56,6 +56,14 @@ struct HostReading {
   std::optional<double> stolen;  // share of the CPUs' busy time that other machines took (steal)
 };
 
+/// A segment that PyTorch's allocator has of the driver (cudaMalloc).
+struct MeasuredSegment {
+  Bytes address;  // above the lowest segment of the process; whole MiB, as are the bytes
+  Bytes bytes;
+
+  bool operator==(const MeasuredSegment&) const = default;
+};
+
 /// What one rank of a measured step saw of its GPU and host: time, memory, clock and power.
 struct RankReadings {
   Duration compute;  // of the traced steps, mean
@@ -69,6 +77,7 @@ struct RankReadings {
   double watts = 0;         // the same
   HostReading host;
   std::optional<WaitingDelays> waiting_delays;  // until 2026-11-25: not read
+  std::vector<MeasuredSegment> segments;  // in the order in which they were made, where recorded
 };
 
 /// How a measured result came about.
@@ -120,8 +129,9 @@ struct Result {
 /// The canonical JSON of a result, integers in ns and bytes.
 Json PrintResult(const Result& result);
 
-/// The `host` and the `waiting_ns` of a rank in it.
+/// The `host`, the `waiting_ns` and the `segments_mib` of a rank in it.
 Json PrintHostReading(const HostReading& reading);
 Json PrintWaitingDelays(const WaitingDelays& delays);
+Json PrintSegments(const std::vector<MeasuredSegment>& segments);
 
 }  // namespace dcsim

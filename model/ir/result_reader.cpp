@@ -102,6 +102,9 @@ std::vector<RankReadings> ReadRanks(ObjectReader& object) {
     if (const Json* delays = rank.Find("waiting_ns")) {
       readings.waiting_delays = ReadWaitingDelays(*delays, rank.At("waiting_ns"), object.faults());
     }
+    if (const Json* segments = rank.Find("segments_mib")) {
+      readings.segments = ReadSegments(*segments, rank.At("segments_mib"), object.faults());
+    }
   }
   return ranks;
 }
@@ -134,6 +137,33 @@ WaitingDelays ReadWaitingDelays(const Json& value, const Path& path, Faults& fau
     ReadNs(fields, StreamRoleName(static_cast<StreamRole>(s)), delays[s]);
   }
   return delays;
+}
+
+std::vector<MeasuredSegment> ReadSegments(const Json& value, const Path& path, Faults& faults) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 30;  // MiB; more than a process can address
+  if (!value.is_array()) {
+    faults.Add(path, "expected an array of pairs: address and bytes, both in MiB");
+    return {};
+  }
+  std::vector<MeasuredSegment> segments;
+  for (std::size_t i = 0; i < value.size(); ++i) {
+    const Path place(path, i);
+    if (!value[i].is_array() || value[i].size() != 2) {
+      faults.Add(place, "expected a pair: address and bytes, both in MiB");
+      continue;
+    }
+    const auto address = ReadInteger(value[i][0], Path(place, 0), faults);
+    const auto bytes = ReadInteger(value[i][1], Path(place, 1), faults);
+    if (!address || !bytes) {
+      continue;
+    }
+    if (*address < 0 || *address > kMost || *bytes < 1 || *bytes > kMost) {
+      faults.Add(place, "expected an address of 0 to 2^30 MiB and 1 to 2^30 MiB at it");
+      continue;
+    }
+    segments.push_back({Bytes::MiB(*address), Bytes::MiB(*bytes)});
+  }
+  return segments;
 }
 
 Result ReadResult(const Json& document, const Locator& locate) {

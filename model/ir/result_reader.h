@@ -10,8 +10,9 @@ namespace dcsim {
 /// Error with every fault.
 Result ReadResult(const Json& document, const Locator& locate);
 
-/// The `host` and the `waiting_ns` of a rank in it.
+/// The `host`, the `waiting_ns` and the `segments_mib` of a rank in it.
 HostReading ReadHostReading(const Json& value, const Path& path, Faults& faults);
 WaitingDelays ReadWaitingDelays(const Json& value, const Path& path, Faults& faults);
+std::vector<MeasuredSegment> ReadSegments(const Json& value, const Path& path, Faults& faults);
 
 }  // namespace dcsim

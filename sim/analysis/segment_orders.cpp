@@ -8,7 +8,9 @@ Bytes MostReserved(const Schedule& schedule,
                    std::span<const WorkCost> costs,
                    SimulationOptions options) {
   options.allocator.capacity = kMaxCapacity;
-  const std::uint32_t orders = options.allocator.expandable_segments ? 0 : kSegmentOrders;
+  const AllocatorConfig& allocator = options.allocator;
+  const bool known = allocator.expandable_segments || !allocator.segment_addresses.empty();
+  const std::uint32_t orders = known ? 0 : kSegmentOrders;
   Bytes most;
   for (std::uint32_t order = 0; order <= orders; ++order) {
     options.allocator.segment_order = order;

@@ -14,7 +14,7 @@ inline constexpr std::uint32_t kSegmentOrders = 7;
 
 /// The largest peak of reserved bytes over several orders of the addresses at which the driver may
 /// put segments (AllocatorConfig::segment_order), in memory without end. With expandable segments
-/// there is one order.
+/// and with recorded addresses there is one order.
 ///
 ///   costs     by work
 ///   options   of the simulation whose peak is in question

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <vector>
 
 #include "model/base/units.h"
 
@@ -46,6 +47,9 @@ struct AllocatorConfig {
   /// No setting of PyTorch's: where the driver puts segments, which decides between free blocks of
   /// one size. 0: each below the one before it; n: the n-th of many shuffled orders.
   std::uint32_t segment_order = 0;
+  /// Nor this: addresses of the segments of a recorded run, in the order in which it made them, in
+  /// place of an order; later ones lie below.
+  std::vector<std::uint64_t> segment_addresses;
 };
 
 /// Largest rounded size that the small pool serves.

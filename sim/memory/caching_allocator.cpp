@@ -62,7 +62,10 @@ void AppendBlock(SegmentView& view, const Block& block) {
 }  // namespace
 
 CachingAllocator::CachingAllocator(const AllocatorConfig& config, SegmentPlacement placement)
-    : state_(config, placement ? std::move(placement) : ShuffledPlacement(config.segment_order)) {
+    : state_(config,
+             placement                           ? std::move(placement)
+             : !config.segment_addresses.empty() ? RecordedPlacement(config.segment_addresses)
+                                                 : ShuffledPlacement(config.segment_order)) {
   CheckConfig(config);
 }
 

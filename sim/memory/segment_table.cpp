@@ -40,6 +40,19 @@ SegmentPlacement ShuffledPlacement(std::uint32_t order) {
   };
 }
 
+SegmentPlacement RecordedPlacement(const std::vector<std::uint64_t>& addresses) {
+  if (addresses.empty()) {
+    return {};
+  }
+  return [addresses, next = std::size_t{0}, lowest = kEndOfAddresses](const Segment& made) mutable {
+    if (next < addresses.size()) {
+      return kEndOfAddresses + addresses[next++];
+    }
+    lowest -= static_cast<std::uint64_t>(RoundUp(made.bytes.count(), kSmallSegment.count()));
+    return lowest;
+  };
+}
+
 SegmentTable::SegmentTable(SegmentPlacement placement)
     : lowest_address_(kEndOfAddresses),
       placement_(std::move(placement)) {}

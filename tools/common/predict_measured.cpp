@@ -53,7 +53,28 @@ Cluster WithDelaysOf(const Result& measured, const Cluster& cluster) {
   return changed;
 }
 
-Prediction PredictPlan(const Workload& workload,
+std::vector<std::uint64_t> SegmentAddresses(const Result& measured) {
+  std::vector<std::uint64_t> addresses;
+  Bytes most;
+  for (const RankReadings& rank : measured.measurement->ranks) {
+    Bytes reserved;
+    for (const MeasuredSegment& segment : rank.segments) {
+      reserved += segment.bytes;
+    }
+    if (reserved <= most) {
+      continue;
+    }
+    most = reserved;
+    addresses.clear();
+    for (const MeasuredSegment& segment : rank.segments) {
+      addresses.push_back(static_cast<std::uint64_t>(segment.address.count()));
+    }
+  }
+  return addresses;
+}
+
+Prediction PredictPlan(const Result& measured,
+                       const Workload& workload,
                        const Plan& plan,
                        const Cluster& cluster,
                        bool keep_timeline,
@@ -63,7 +84,10 @@ Prediction PredictPlan(const Workload& workload,
                 std::to_string(cluster.gpus()));
   }
   const auto profile = FindProfile(workload, cluster.gpu.name, times);
-  const PredictionInputs inputs{workload.graph, profile ? &*profile : nullptr, cluster};
+  PredictionInputs inputs{workload.graph, profile ? &*profile : nullptr, cluster};
+  if (measured.measurement) {
+    inputs.segment_addresses = SegmentAddresses(measured);
+  }
   return Predict(LowerFor(plan, inputs), plan, inputs, keep_timeline);
 }
 
@@ -125,7 +149,8 @@ MeasuredPair PredictMeasured(const std::string& file,
   const Cluster with_delays = WithDelaysOf(pair.measured, cluster);
   try {
     pair.predicted =
-        PredictPlan(workload, plan, with_delays, /*keep_timeline=*/false, times).result;
+        PredictPlan(pair.measured, workload, plan, with_delays, /*keep_timeline=*/false, times)
+            .result;
     pair.with_host = PredictWithHost(pair.measured, workload, plan, with_delays, times);
   } catch (const Error& error) {
     throw Error(file + ": " + error.what());

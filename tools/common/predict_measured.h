@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "model/cost/cluster.h"
 #include "model/ir/result.h"
@@ -14,10 +15,16 @@ namespace dcsim {
 /// of the rank with the longest, for which the others wait.
 Cluster WithDelaysOf(const Result& measured, const Cluster& cluster);
 
+/// Where a measured result's process had its segments: addresses in the order in which they were
+/// made, of the rank that reserved most. None where they were not recorded. The result has to be a
+/// measured one.
+std::vector<std::uint64_t> SegmentAddresses(const Result& measured);
+
 /// The prediction for a plan that was executed on `plan.ranks` GPUs, with the workload's profile of
-/// the cluster's GPU where there is one and `times` asks for it. Throws Error when the cluster has
-/// fewer GPUs.
-Prediction PredictPlan(const Workload& workload,
+/// the cluster's GPU where there is one and `times` asks for it, and with segments where the
+/// measured process had them, if it recorded that. Throws Error when the cluster has fewer GPUs.
+Prediction PredictPlan(const Result& measured,
+                       const Workload& workload,
                        const Plan& plan,
                        const Cluster& cluster,
                        bool keep_timeline,

@@ -35,6 +35,7 @@ ExecutionSettings SettingsOf(const PlansToRun& what, const std::string& command)
   settings.measure.warmup_steps = what.warmup;
   settings.measure.steps = what.steps;
   settings.measure.trace = what.trace;
+  settings.measure.segments = what.segments;
   settings.command = command;
   return settings;
 }
@@ -96,14 +97,18 @@ void DeclarePlansToRun(CLI::App& app, PlansToRun& what) {
   app.add_option("--side-streams", what.side_streams,
                  "quiet: streams whose waits delay no kernel; any: those that PyTorch's pool gives "
                  "next, as DeepSpeed takes them");
+  app.add_flag("--segments", what.segments,
+               "record where the driver puts the allocator's segments, for predictions of memory "
+               "to the byte; slows each call of the allocator");
   app.add_option(
       "--cluster", what.cluster,
       "cluster file to predict with; what DeepCompile's policies may know of the machine");
   app.add_option("--out", what.out, "folder for results and timelines");
 }
 
-std::string SideStreamsText(const PlansToRun& what) {
-  return what.side_streams == "quiet" ? "" : " --side-streams " + what.side_streams;
+std::string MeasuringText(const PlansToRun& what) {
+  return (what.side_streams == "quiet" ? "" : " --side-streams " + what.side_streams) +
+         (what.segments ? " --segments" : "");
 }
 
 std::string PlanName(const std::string& file) {

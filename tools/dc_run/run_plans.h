@@ -22,16 +22,17 @@ struct PlansToRun {
   bool trace = true;
   bool communicate = true;  // false: collectives are left out, for profiles of compute alone
   std::string side_streams = "quiet";  // or any
+  bool segments = false;               // record where the driver puts the allocator's segments
   std::string cluster;  // file of what policies may know of the machine; empty: nothing
   std::string out;      // folder for results and timelines; empty: none are written
 };
 
 /// Declares --set, --gpus, --device, --warmup, --steps, --limit, --communication, --side-streams,
-/// --cluster and --out.
+/// --segments, --cluster and --out.
 void DeclarePlansToRun(CLI::App& app, PlansToRun& what);
 
-/// " --side-streams any" where that was asked for, for the command in results.
-std::string SideStreamsText(const PlansToRun& what);
+/// " --side-streams any --segments", of these what was asked for, for the command in results.
+std::string MeasuringText(const PlansToRun& what);
 
 /// "plans/zero3.yaml" -> "zero3".
 std::string PlanName(const std::string& file);

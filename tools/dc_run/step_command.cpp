@@ -29,7 +29,7 @@ std::string CommandOf(const RunStepOptions& options) {
   }
   return command + " --gpus " + std::to_string(options.what.gpus) + " --warmup " +
          std::to_string(options.what.warmup) + " --steps " + std::to_string(options.what.steps) +
-         (options.what.communicate ? "" : " --no-communication") + SideStreamsText(options.what);
+         (options.what.communicate ? "" : " --no-communication") + MeasuringText(options.what);
 }
 
 ExitCode RunSteps(const RunStepOptions& options) {

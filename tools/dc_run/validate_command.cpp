@@ -31,8 +31,8 @@ void ShowCase(const Workload& workload,
               const ExecutionCase& execution,
               const ExecutionResult& executed) {
   const Cluster with_delays = WithDelaysOf(executed.result, cluster);
-  Prediction prediction =
-      PredictPlan(workload, execution.plan, with_delays, /*keep_timeline=*/true);
+  Prediction prediction = PredictPlan(executed.result, workload, execution.plan, with_delays,
+                                      /*keep_timeline=*/true);
   std::string text =
       PrintComparison({name, executed.result, std::move(prediction.result),
                        PredictWithHost(executed.result, workload, execution.plan, with_delays)});
@@ -52,7 +52,7 @@ ExitCode ValidatePlans(const ValidateOptions& options) {
   const Cluster cluster = LoadCluster(options.what.cluster);
   std::string command = "dc-run validate " + options.workload + " --gpus " +
                         std::to_string(options.what.gpus) + " --steps " +
-                        std::to_string(options.what.steps) + SideStreamsText(options.what);
+                        std::to_string(options.what.steps) + MeasuringText(options.what);
   for (const std::string& change : options.what.overrides) {
     command += " --set " + change;
   }
@@ -113,7 +113,7 @@ bool RunCase(const ValidateOptions& options,
   };
   // The suite's name comes last: runs of one go are told by it (tools/accuracy.py).
   return RunPlans(workload, what,
-                  "dc-run validate" + SideStreamsText(what) + " --suite " + options.suite, keep);
+                  "dc-run validate" + MeasuringText(what) + " --suite " + options.suite, keep);
 }
 
 /// All results of the suite that are there, predicted again.

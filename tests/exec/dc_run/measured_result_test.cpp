@@ -55,6 +55,7 @@ class MeasuredResultTest : public testing::Test {
     }
     ranks_[1].stolen = 0.25;
     ranks_[1].waiting_delays = {Ns(0), Ns(3), Ns(950), Ns(1), Ns(0), Ns(0)};
+    ranks_[1].segments = {{Bytes::MiB(4), Bytes::MiB(20)}, {Bytes(0), Bytes::MiB(2)}};
     ranks_[1].timeline = OneSpan();
     ranks_[1].timeline_start_ns = 1'700'000'000'000'000'000;
     ranks_[0].peak_allocated = Bytes(1000);
@@ -115,6 +116,7 @@ TEST_F(MeasuredResultTest, WaitingDelaysAreThoseOfEachRank) {
   const Result result = Merged();
   EXPECT_FALSE(result.measurement->ranks[0].waiting_delays);
   EXPECT_EQ(result.measurement->ranks[1].waiting_delays, ranks_[1].waiting_delays);
+  EXPECT_EQ(result.measurement->ranks[1].segments, ranks_[1].segments);
 }
 
 TEST_F(MeasuredResultTest, LossesAreMeansOverRanks) {
@@ -146,6 +148,7 @@ TEST_F(MeasuredResultTest, RanksSendWhatTheyMeasured) {
       exec::ParseRankMeasurement(exec::PrintRankMeasurement(ranks_[1]));
   EXPECT_EQ(sent.step_times, ranks_[1].step_times);
   EXPECT_EQ(sent.waiting_delays, ranks_[1].waiting_delays);
+  EXPECT_EQ(sent.segments, ranks_[1].segments);
   EXPECT_EQ(sent.losses, ranks_[1].losses);
   EXPECT_EQ(sent.compute, Ns(70));
   EXPECT_EQ(sent.traced_step, Ns(260));

@@ -80,6 +80,37 @@ TEST(ResultReaderTest, FaultsOfWaitingStreamsAreReported) {
             "r: /ranks/0/waiting_ns: key 'reload' is missing");
 }
 
+TEST(ResultReaderTest, SegmentsAreRead) {
+  Result result = Sample();
+  result.origin = Origin::kMeasured;
+  result.measurement.emplace().ranks.resize(2);
+  result.measurement->ranks[1].segments = {{Bytes::MiB(64), Bytes::MiB(20)},
+                                           {Bytes(0), Bytes::MiB(2)}};
+  const Json document = PrintResult(result);
+  EXPECT_EQ(document["ranks"][1]["segments_mib"], (Json{{64, 20}, {0, 2}}));
+  EXPECT_FALSE(document["ranks"][0].contains("segments_mib"));
+  const auto ranks = Read(document).measurement->ranks;
+  EXPECT_TRUE(ranks[0].segments.empty());
+  ASSERT_EQ(ranks[1].segments.size(), 2U);
+  EXPECT_EQ(ranks[1].segments[0].address, Bytes::MiB(64));
+  EXPECT_EQ(ranks[1].segments[0].bytes, Bytes::MiB(20));
+  EXPECT_EQ(ranks[1].segments[1].address, Bytes(0));
+}
+
+TEST(ResultReaderTest, FaultsOfSegmentsAreReported) {
+  Json document = PrintResult(Sample());
+  document["ranks"] = {{{"segments_mib", 3}},
+                       {{"segments_mib", {{64, 20}, {1}, {-2, 2}, {0, 0}, {0, "2"}}}}};
+  EXPECT_EQ(ErrorText([&] { Read(document); }),
+            "r: /ranks/0/segments_mib: expected an array of pairs: address and bytes, both in MiB\n"
+            "r: /ranks/1/segments_mib/1: expected a pair: address and bytes, both in MiB\n"
+            "r: /ranks/1/segments_mib/2: expected an address of 0 to 2^30 MiB and 1 to 2^30 MiB at "
+            "it\n"
+            "r: /ranks/1/segments_mib/3: expected an address of 0 to 2^30 MiB and 1 to 2^30 MiB at "
+            "it\n"
+            "r: /ranks/1/segments_mib/4/1: expected a whole number, found \"2\"");
+}
+
 TEST(ResultReaderTest, FaultsOfAHostAreReported) {
   Json document = PrintResult(Sample());
   document["ranks"] = {{{"host", {{"ops", -1}, {"times_ns", {"80"}}, {"between_ns", {1.5}}}}}};

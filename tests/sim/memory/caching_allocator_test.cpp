@@ -53,6 +53,21 @@ TEST(SegmentOrderTest, DecidesBetweenFreeBlocksOfOneSize) {
   EXPECT_EQ(second_is_taken.size(), 2U);
 }
 
+// As far as they are recorded; then each below all before it, in any place.
+TEST(SegmentOrderTest, RecordedAddressesAreTakenInTheirOrder) {
+  AllocatorConfig config;
+  config.segment_addresses = {40 * kMiB, 0, 80 * kMiB};
+  AllocatorHarness harness(config);
+  std::vector<std::uint64_t> addresses;
+  for (int i = 0; i < 5; ++i) {
+    addresses.push_back(harness.allocator.BlockAddress(harness.Allocate(Bytes::MiB(12))));
+  }
+  EXPECT_EQ(addresses[0] - addresses[1], 40U * kMiB);
+  EXPECT_EQ(addresses[2] - addresses[1], 80U * kMiB);
+  EXPECT_EQ(addresses[1] - addresses[3], 12U * kMiB);
+  EXPECT_EQ(addresses[3] - addresses[4], 12U * kMiB);
+}
+
 TEST(CachingAllocatorTest, SmallRequestsShareOneSegment) {
   AllocatorHarness harness;
   const BlockHandle first = harness.Allocate(Bytes(1));
