@@ -31,15 +31,6 @@ TOLD = 1
 SLOW = 3
 
 
-# Workloads, or single cases of them, whose steps may reserve more than predicted in any order of segments, and why
-# (docs/accuracy.md, Memory).
-BEYOND = {
-    "clip-large": "cuDNN takes a workspace that is 8 MiB larger than in the profile",
-    "moonshine-base": "cuDNN takes other workspaces than in the profile: 14 MiB more reserved, 1.2 MB more allocated",
-    "hubert-large": "cuDNN takes other workspaces than in the profile: 4 MiB more reserved, 0.1 MB less allocated",
-}
-
-
 def cases():
     """Result files by cluster, in the order of their names."""
     found = {}
@@ -107,10 +98,8 @@ def bounded(pair):
     kernels need beside their results."""
     plan = pair["measured"]["plan"]
     offloads = plan.get("offload_parameters", False) or any(graph.get("state_moves") for graph in plan["graphs"])
-    case = case_of(pair)
-    named = case[0] in BEYOND or "/".join(case) in BEYOND
     profiled = pair["predicted"]["sources"]["measured"] > 0.5
-    return named or not profiled or plan["release"] != "event_ordered" or offloads or pair["measured"]["peak_reserved_bytes"] <= pair["predicted"]["peak_reserved_most_bytes"]
+    return not profiled or plan["release"] != "event_ordered" or offloads or pair["measured"]["peak_reserved_bytes"] <= pair["predicted"]["peak_reserved_most_bytes"]
 
 
 def longer_with_host(pair):
