@@ -26,24 +26,28 @@ Record& TheRecord() {
   return record;
 }
 
+void Follow(const c10::cuda::CUDACachingAllocator::TraceEntry& entry) {
+  if (entry.action_ != entry.SEGMENT_ALLOC && entry.action_ != entry.SEGMENT_FREE) {
+    return;
+  }
+  const auto address = static_cast<std::size_t>(entry.addr_);
+  Record& record = TheRecord();
+  const std::scoped_lock lock(record.mutex);
+  if (entry.action_ == entry.SEGMENT_ALLOC) {
+    record.segments.push_back({address, static_cast<std::size_t>(entry.size_)});
+  } else {
+    std::erase_if(record.segments,
+                  [address](const Segment& segment) { return segment.address == address; });
+  }
+}
+
 }  // namespace
 
 void RecordSegments(c10::Device device) {
-  using Entry = c10::cuda::CUDACachingAllocator::TraceEntry;
-  at::globalContext().lazyInitDevice(device.type());  // an allocator has to be there to be asked
-  c10::cuda::CUDACachingAllocator::attachAllocatorTraceTracker([](const Entry& entry) {
-    if (entry.action_ != Entry::SEGMENT_ALLOC && entry.action_ != Entry::SEGMENT_FREE) {
-      return;
-    }
-    const auto address = static_cast<std::size_t>(entry.addr_);
-    Record& record = TheRecord();
-    const std::scoped_lock lock(record.mutex);
-    if (entry.action_ == Entry::SEGMENT_ALLOC) {
-      record.segments.push_back({address, static_cast<std::size_t>(entry.size_)});
-    } else {
-      std::erase_if(record.segments,
-                    [address](const Segment& segment) { return segment.address == address; });
-    }
+  static std::once_flag attached;
+  std::call_once(attached, [device] {
+    at::globalContext().lazyInitDevice(device.type());  // an allocator has to be there to be asked
+    c10::cuda::CUDACachingAllocator::attachAllocatorTraceTracker(Follow);
   });
 }
 

@@ -55,6 +55,9 @@ Cluster WithDelaysOf(const Result& measured, const Cluster& cluster) {
 
 std::vector<std::uint64_t> SegmentAddresses(const Result& measured) {
   std::vector<std::uint64_t> addresses;
+  if (!measured.measurement) {
+    return addresses;
+  }
   Bytes most;
   for (const RankReadings& rank : measured.measurement->ranks) {
     Bytes reserved;
@@ -85,9 +88,7 @@ Prediction PredictPlan(const Result& measured,
   }
   const auto profile = FindProfile(workload, cluster.gpu.name, times);
   PredictionInputs inputs{workload.graph, profile ? &*profile : nullptr, cluster};
-  if (measured.measurement) {
-    inputs.segment_addresses = SegmentAddresses(measured);
-  }
+  inputs.segment_addresses = SegmentAddresses(measured);
   return Predict(LowerFor(plan, inputs), plan, inputs, keep_timeline);
 }
 

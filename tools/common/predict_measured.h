@@ -16,8 +16,7 @@ namespace dcsim {
 Cluster WithDelaysOf(const Result& measured, const Cluster& cluster);
 
 /// Where a measured result's process had its segments: addresses in the order in which they were
-/// made, of the rank that reserved most. None where they were not recorded. The result has to be a
-/// measured one.
+/// made, of the rank that reserved most. None where they were not recorded.
 std::vector<std::uint64_t> SegmentAddresses(const Result& measured);
 
 /// The prediction for a plan that was executed on `plan.ranks` GPUs, with the workload's profile of
