@@ -79,10 +79,10 @@ struct GpuSpec {
   double matmul_efficiency = 0;     // share of the peak that large products reach
   double attention_efficiency = 0;  // same, fused attention forward
   double attention_backward_efficiency = 0;
-  double bandwidth_efficiency = 0;  // share of the bandwidth that streaming kernels reach
-  Duration shortest_kernel;         // no kernel takes less
-  std::vector<Bytes> workspaces;    // that libraries allocate once (cuBLAS)
-  Bytes bias_workspace;             // … with the first product that adds a bias (cuBLASLt)
+  double bandwidth_efficiency = 0;     // share of the bandwidth that streaming kernels reach
+  Duration shortest_kernel;            // no kernel takes less
+  std::vector<Bytes> workspaces;       // that libraries allocate once (cuBLAS)
+  std::vector<Bytes> bias_workspaces;  // … with the first product that adds a bias (cuBLASLt)
   std::optional<KernelRates> kernels;
   DeviceGaps gaps;
   Contention contention;

@@ -73,11 +73,19 @@ void ReadWorkspaces(ObjectReader& object, GpuSpec& gpu) {
   const Json* list = object.RequireArray("workspaces");
   const Path path = object.At("workspaces");
   for (std::size_t i = 0; list != nullptr && i < list->size(); ++i) {
-    if (const auto bytes = ReadBytes((*list)[i], Path(path, i), object.faults())) {
+    const Path place(path, i);
+    const auto bytes = ReadBytes((*list)[i], place, object.faults());
+    if (bytes && *bytes == Bytes(0)) {
+      object.faults().Add(place, "expected more than 0");
+    } else if (bytes) {
       gpu.workspaces.push_back(*bytes);
     }
   }
-  object.Optional("bias_workspace", ReadBytes, gpu.bias_workspace);
+  Bytes of_biases;
+  if (object.Optional("bias_workspace", ReadBytes, of_biases)) {
+    CheckPositive(object, "bias_workspace", static_cast<double>(of_biases.count()));
+    gpu.bias_workspaces.push_back(of_biases);
+  }
 }
 
 /// An optional object with a "source" for people; `read` takes its other keys.

@@ -1,7 +1,5 @@
 #include "model/cost/library_workspaces.h"
 
-#include <algorithm>
-
 #include "model/graph/cublas_calls.h"
 
 namespace dcsim {
@@ -16,8 +14,8 @@ std::vector<Bytes> LibraryWorkspaces(const GpuSpec& gpu, const Graph& graph) {
     return false;
   };
   std::vector<Bytes> blocks = any(CallsCublas) ? gpu.workspaces : std::vector<Bytes>();
-  if (gpu.bias_workspace > Bytes(0) && any(AddsBias)) {
-    blocks.push_back(gpu.bias_workspace);
+  if (any(AddsBias)) {
+    blocks.insert(blocks.end(), gpu.bias_workspaces.begin(), gpu.bias_workspaces.end());
   }
   return blocks;
 }

@@ -8,7 +8,7 @@
 namespace dcsim {
 
 /// Blocks that libraries allocate once in a process that trains the graph, and keep: the GPU's
-/// `workspaces` (cuBLAS), and its `bias_workspace` where a product adds a bias, which PyTorch 2.11
+/// `workspaces` (cuBLAS), and its `bias_workspaces` where a product adds a bias, which PyTorch 2.11
 /// hands to cuBLASLt with a workspace of its own (aten/src/ATen/cuda/CublasHandlePool.cpp).
 std::vector<Bytes> LibraryWorkspaces(const GpuSpec& gpu, const Graph& graph);
 

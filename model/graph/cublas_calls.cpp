@@ -14,8 +14,11 @@ bool CallsCublas(const Graph& graph, OpId id) {
 }
 
 bool AddsBias(const Graph& graph, OpId id) {
-  return graph.target(id) == "aten::addmm" &&
-         graph.value(graph.op(id).inputs.front()).shape.size() == 1;
+  if (graph.target(id) != "aten::addmm") {
+    return false;
+  }
+  const std::vector<ValueId>& inputs = graph.op(id).inputs;
+  return !inputs.empty() && graph.value(inputs[0]).shape.size() == 1;
 }
 
 }  // namespace dcsim

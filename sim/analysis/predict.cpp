@@ -76,10 +76,7 @@ Bytes CapacityOf(const GpuSpec& gpu, Bytes outside_allocator) {
 
 Schedule LowerFor(const Plan& plan, const PredictionInputs& inputs) {
   const GpuSpec& gpu = inputs.cluster.gpu;
-  Workspaces workspaces{gpu.workspaces, {}};
-  if (gpu.bias_workspace > Bytes(0)) {
-    workspaces.of_biases.push_back(gpu.bias_workspace);
-  }
+  const Workspaces workspaces{gpu.workspaces, gpu.bias_workspaces};
   return Lower(plan, inputs.graph, inputs.profile, workspaces);
 }
 

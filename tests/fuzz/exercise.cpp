@@ -24,7 +24,7 @@ param w1 bfloat16[64,64] frozen
 param w2 bfloat16[64,64]
 input x bfloat16[32,64]
 forward
-  h0: bfloat16[32,64] = aten::mm(x, w0) @layers.0
+  h0: bfloat16[32,64] = aten::addmm(b0, x, w0) @layers.0
   a0: bfloat16[32,64] = aten::add(h0, b0) @layers.0
   output a0 as cut
 forward

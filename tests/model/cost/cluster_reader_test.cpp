@@ -191,9 +191,10 @@ TEST(ClusterReaderTest, AllocatorEventsOfTheHostAreOptional) {
 
 TEST(ClusterReaderTest, WorkspaceOfProductsWithABiasIsOptional) {
   Json document = ClusterDocument();
-  EXPECT_EQ(ReadCluster(document, PointerLocator("c")).gpu.bias_workspace, Bytes(0));
+  EXPECT_THAT(ReadCluster(document, PointerLocator("c")).gpu.bias_workspaces, testing::IsEmpty());
   document["gpu"]["bias_workspace"] = "1 MiB";
-  EXPECT_EQ(ReadCluster(document, PointerLocator("c")).gpu.bias_workspace, Bytes::MiB(1));
+  EXPECT_THAT(ReadCluster(document, PointerLocator("c")).gpu.bias_workspaces,
+              testing::ElementsAre(Bytes::MiB(1)));
 }
 
 TEST(ClusterReaderTest, LaunchQueueIsOptional) {
@@ -535,6 +536,10 @@ INSTANTIATE_TEST_SUITE_P(
               "c: /gpu/matmul/float32: expected more than 0"},
         Break{"WorkspaceNumber", [](Json& d) { d["gpu"]["workspaces"][1] = 8; },
               "c: /gpu/workspaces/1: expected bytes with a unit such as \"80 GiB\", found 8"},
+        Break{"WorkspaceWithoutBytes", [](Json& d) { d["gpu"]["workspaces"][1] = "0 B"; },
+              "c: /gpu/workspaces/1: expected more than 0"},
+        Break{"BiasWorkspaceWithoutBytes", [](Json& d) { d["gpu"]["bias_workspace"] = "0 B"; },
+              "c: /gpu/bias_workspace: expected more than 0"},
         Break{"ContentionClass",
               [](Json& d) {
                 d["gpu"]["contention"] = {{"matmult", Json::object()}, {"source", ""}};

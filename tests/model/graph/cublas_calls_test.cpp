@@ -23,6 +23,7 @@ TEST(CublasCallsTest, OnlyAVectorIsABias) {
   EXPECT_TRUE(AddsBias(ProductGraph("aten::addmm(bias, x, w)"), OpId(0)));
   EXPECT_FALSE(AddsBias(ProductGraph("aten::addmm(matrix, x, w)"), OpId(0)));
   EXPECT_FALSE(AddsBias(ProductGraph("aten::mm(x, w)"), OpId(0)));
+  EXPECT_FALSE(AddsBias(ProductGraph("aten::addmm()"), OpId(0)));
 }
 
 }  // namespace
