@@ -211,6 +211,21 @@ std::vector<std::uint32_t> SiteOfParam(const std::vector<GatherSite>& sites, std
   return site_of;
 }
 
+/// How many sites lie between the gather's position and its first use. An op may be the first to
+/// use several parameters: the nearest of them counts.
+std::int64_t SitesAhead(const std::vector<GatherSite>& sites,
+                        std::uint32_t own,
+                        std::uint32_t position) {
+  const auto use = sites.begin() + own;
+  const auto next =
+      std::lower_bound(sites.begin(), use, position,
+                       [](const GatherSite& site, std::uint32_t at) { return site.first < at; });
+  const auto behind =
+      std::upper_bound(next, use, next->first,
+                       [](std::uint32_t at, const GatherSite& site) { return at < site.first; });
+  return next == use || next->first == use->first ? 0 : use - (behind - 1);
+}
+
 }  // namespace
 
 SearchSpace ReadSearchSpace(const Json& document, const Locator& locate) {
@@ -307,10 +322,7 @@ bool GatherRules::AdmitsLaunches(const std::vector<GatherSite>& sites,
     Bytes bytes;
     for (std::uint32_t i = begin; i < launch.end; ++i) {
       const std::uint32_t own = site_of[gathers.params[i].index()];
-      const auto from = std::lower_bound(
-          sites.begin(), sites.end(), launch.position,
-          [](const GatherSite& site, std::uint32_t at) { return site.first < at; });
-      if (own - (from - sites.begin()) > space_.most_ahead) {
+      if (SitesAhead(sites, own, launch.position) > space_.most_ahead) {
         return false;
       }
       bytes += sites[own].gathered;

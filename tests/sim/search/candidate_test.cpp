@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "model/ir/graph_text.h"
 #include "model/passes/resolve.h"
 #include "sim/search/moves.h"
 #include "tests/sim/random_step.h"
@@ -34,6 +35,39 @@ TEST(CandidateTest, RecordedOrderIsNotAddedTwice) {
   SearchProblem problem = MakeProblem({graph, nullptr, cluster}, 2);
   EXPECT_EQ(AddOrder(problem, Resolve(PlanSpec(), graph, 2)), 0U);
   EXPECT_EQ(problem.orders.size(), 1U);
+}
+
+// Weight and bias of a layer are first used by one op. At that op neither's gather is ahead; at the
+// op of the layer before, whose last parameter is the bias, the weight's is one ahead, the bias's
+// two.
+TEST(CandidateTest, ParametersFirstUsedByOneOpAreNotAheadOfEachOther) {
+  const Graph graph = ParseGraphText(R"(
+graph biased 512 tokens
+param w0 bfloat16[64,64]
+param b0 bfloat16[64]
+param w1 bfloat16[64,64]
+param b1 bfloat16[64]
+input a0 bfloat16[512,64]
+forward
+  a1: bfloat16[512,64] = aten::addmm(b0, a0, w0)
+  a2: bfloat16[512,64] = aten::addmm(b1, a1, w1)
+  l: bfloat16[] = aten::sum(a2)
+  loss l
+)");
+  const Cluster cluster = HandCluster();
+  const SearchProblem problem = MakeProblem({graph, nullptr, cluster}, 2);
+  const auto admits = [&](std::int64_t most_ahead, std::uint32_t weight, std::uint32_t bias) {
+    const SearchSpace space = SmallSpace(most_ahead);
+    const Moves moves(problem, space);
+    const GraphChoices choices = {{0, false}, {0, false}, {weight, false}, {bias, false}};
+    const std::vector<GatherSite>& sites = moves.sites(0)[0];
+    return moves.rules().Admit(sites, EncodeGathers(sites, choices), {0, 0, 0, 0});
+  };
+  EXPECT_TRUE(admits(0, 1, 1));
+  EXPECT_FALSE(admits(0, 0, 1));
+  EXPECT_TRUE(admits(1, 0, 1));
+  EXPECT_FALSE(admits(1, 0, 0));
+  EXPECT_TRUE(admits(2, 0, 0));
 }
 
 // Whatever random changes make lies in the space and is a plan that can be lowered.
