@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds the fuzzers (preset asan: clang, address and undefined-behaviour sanitizers) and runs each.
+# Builds the fuzzers (preset asan: clang, address and undefined-behaviour sanitizers) and runs each, as
+# many at once as there are processors.
 #
 #   run_fuzzers.sh SECONDS [TARGET...]   TARGETs default to all: cluster graph gzip plan profile schedule space
 #
@@ -27,19 +28,24 @@ show_crash() {
   { sed -n '/ERROR: \|runtime error: /,$p' "$1" | head -n 30; tail -n 5 "$1"; } >&2
 }
 
-for target in "${targets[@]}"; do
-  corpus="build/asan/fuzz/corpus/$target"
+# TARGET: replays, then mutates; says how many executions it had.
+run() {
+  local target="$1" corpus="build/asan/fuzz/corpus/$1" program="build/asan/bin/fuzz-$1"
+  local log="build/asan/fuzz/$1.log"
+  local limits=(-rss_limit_mb=2048 -timeout=10 -artifact_prefix="build/asan/fuzz/crash-$1-")
   mkdir -p "$corpus"
-  program="build/asan/bin/fuzz-$target"
-  limits=(-rss_limit_mb=2048 -timeout=10 -artifact_prefix="build/asan/fuzz/crash-$target-")
-  log="build/asan/fuzz/$target.log"
-  say "$target: replaying $(find "tests/fuzz/corpus/$target" -type f | wc -l) inputs"
   "$program" "${limits[@]}" -runs=0 "tests/fuzz/corpus/$target" >"$log" 2>&1 ||
     { show_crash "$log"; fail "$target fails on its committed corpus"; }
-  if [ "$seconds" -gt 0 ]; then
-    "$program" "${limits[@]}" -max_total_time="$seconds" -max_len="$(longest "$target")" \
-      -dict="tests/fuzz/$target.dict" -print_final_stats=1 "$corpus" "tests/fuzz/corpus/$target" \
-      >"$log" 2>&1 || { show_crash "$log"; fail "$target found a crash"; }
-    echo "$target: $(sed -n 's/^stat::number_of_executed_units: //p' "$log") executions"
-  fi
-done
+  echo "$target: replayed $(find "tests/fuzz/corpus/$target" -type f | wc -l) inputs"
+  [ "$seconds" -gt 0 ] || return 0
+  "$program" "${limits[@]}" -max_total_time="$seconds" -max_len="$(longest "$target")" \
+    -dict="tests/fuzz/$target.dict" -print_final_stats=1 "$corpus" "tests/fuzz/corpus/$target" \
+    >"$log" 2>&1 || { show_crash "$log"; fail "$target found a crash"; }
+  echo "$target: $(sed -n 's/^stat::number_of_executed_units: //p' "$log") executions"
+}
+
+export seconds
+export -f run longest show_crash fail
+printf '%s\n' "${targets[@]}" |
+  xargs -P "$(nproc)" -I{} bash -c 'set -euo pipefail; run {}' run_fuzzers.sh ||
+  fail "a reader fails; its input is build/asan/fuzz/crash-..."
