@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
-#include <numeric>
 #include <utility>
 #include <vector>
 
 #include "model/cost/element_access.h"
+#include "model/cost/norm_time.h"
 #include "model/cost/op_flops.h"
 #include "model/cost/reduce_shape.h"
 #include "model/cost/roofline.h"
@@ -52,11 +51,8 @@ class MemoryWork {
     if (target_.find("softmax") != std::string_view::npos) {
       return Softmax();
     }
-    if (target_.find("group_norm") != std::string_view::npos) {
-      return GroupNorm();
-    }
-    if (IsNorm()) {
-      return MakingContiguous() + (IsBackward() ? NormBackward() : Norm(rates_.layer_norm));
+    if (const auto norm = FindNormSeconds(graph_, id_, gpu_)) {
+      return *norm;
     }
     if (const auto part = FindPart()) {
       return (this->*part)();
@@ -75,7 +71,7 @@ class MemoryWork {
 
   /// What an op of this very name takes, or null.
   Part FindPart() const {
-    static constexpr std::array<std::pair<std::string_view, Part>, 20> kParts = {{
+    static constexpr std::array<std::pair<std::string_view, Part>, 22> kParts = {{
         {"aten::embedding", &MemoryWork::Embedding},
         {"aten::embedding_dense_backward", &MemoryWork::EmbeddingBackward},
         {"aten::cat", &MemoryWork::Concatenation},
@@ -96,6 +92,8 @@ class MemoryWork {
         {"aten::roll", &MemoryWork::Rolled},
         {"aten::avg_pool2d", &MemoryWork::Pooled},
         {"aten::avg_pool2d_backward", &MemoryWork::Pooled},
+        {"aten::max_pool2d_with_indices", &MemoryWork::Pooled},
+        {"aten::max_pool2d_with_indices_backward", &MemoryWork::Pooled},
     }};
     const auto* const named = std::find_if(
         kParts.begin(), kParts.end(), [&](const auto& entry) { return entry.first == target_; });
@@ -129,26 +127,20 @@ class MemoryWork {
     return kernels * static_cast<double>(Result().numel()) / rates_.elements_per_second.rolled;
   }
   /// Every element of every window is read, one by one; the first list says how wide windows are.
+  /// Windows end where the tensor does. Maxima are taken to be as fast as means.
   double Pooled() const {
     const std::vector<std::int64_t>* sizes = FirstList();
-    const double window =
-        sizes == nullptr ? 1
-                         : std::accumulate(sizes->begin(), sizes->end(), 1.0, std::multiplies<>());
+    const Value& pooled = IsBackward() ? Result() : graph_.value(op_.inputs.front());
+    double window = 1;
+    for (std::size_t i = 0; sizes != nullptr && i < sizes->size(); ++i) {
+      const std::size_t behind = sizes->size() - i;  // dimensions from this one on
+      const std::int64_t length =
+          behind <= pooled.shape.size() ? pooled.shape[pooled.shape.size() - behind] : 1;
+      window *= static_cast<double>(std::min((*sizes)[i], length));
+    }
     const double means = IsBackward() ? Numel(op_.inputs.front()) : Numel(op_.first_output());
     const PoolingRates& rates = rates_.pooling;
     return means * window / (IsBackward() ? rates.backward : rates.forward);
-  }
-  /// Moments take a thread block a group, so few large groups leave the GPU idle.
-  double GroupNorm() const {
-    const GroupNormRates& rates = rates_.group_norm;
-    const double elements = Numel(op_.inputs.front());
-    if (IsBackward()) {
-      return rates.backward_start.seconds() + elements / rates.backward_elements_per_second;
-    }
-    const double groups = op_.outputs.size() > 1 ? Numel(op_.outputs[1]) : 1;  // their means
-    return std::max(rates.start.seconds() + elements / rates.elements_per_second,
-                    elements / groups / rates.group_elements_per_second +
-                        elements / rates_.elements_per_second.alike);
   }
 
   /// Of the op's arguments the first list of numbers, or null.
@@ -161,12 +153,6 @@ class MemoryWork {
     return nullptr;
   }
   bool IsBackward() const { return target_.find("backward") != std::string_view::npos; }
-  bool IsNorm() const {
-    constexpr std::array<std::string_view, 3> kNames = {"layer_norm", "rms_norm", "batch_norm"};
-    return std::any_of(kNames.begin(), kNames.end(), [&](std::string_view name) {
-      return target_.find(name) != std::string_view::npos;
-    });
-  }
   const Value& Result() const { return graph_.value(op_.first_output()); }
   double Numel(ValueId value) const { return static_cast<double>(graph_.value(value).numel()); }
 
@@ -236,16 +222,6 @@ class MemoryWork {
     const std::int64_t spanned = into.numel() > 0 ? SpannedElements(into) : 0;
     return Transfer(Bytes(spanned * ElementBytes(into.dtype)) * 2, rates_.plain) +
            ContiguousCopySeconds(graph_.value(op_.inputs.back()), gpu_);
-  }
-
-  /// Norms read contiguous tensors; what is not, as behind a convolution, is copied first.
-  double MakingContiguous() const {
-    double seconds = 0;
-    for (std::size_t i = 0; i < (IsBackward() ? 2U : 1U); ++i) {
-      const Value& read = graph_.value(op_.inputs[i]);
-      seconds += read.is_contiguous() ? 0 : ContiguousCopySeconds(read, gpu_);
-    }
-    return seconds;
   }
 
   double Elementwise(ElementAccess access, double share) const {
@@ -321,36 +297,6 @@ class MemoryWork {
     const Bytes masked(Result().numel() * (ElementBytes(Result().dtype) + 1));
     return seconds + Transfer(masked, rates_.plain) + RowsOfBooleans() +
            elements / rates_.elements_per_second.alike;
-  }
-
-  /// Rows that are normalized, each by a mean and deviation of its own.
-  std::int64_t Rows() const {
-    const std::vector<ValueId>& values = IsBackward() ? op_.inputs : op_.outputs;
-    const std::size_t at = IsBackward() ? 2 : 1;
-    const bool told = values.size() > at && !values[at].is_none();
-    const std::int64_t rows = told ? graph_.value(values[at]).numel() : 1;
-    return std::max<std::int64_t>(rows, 1);
-  }
-
-  double Norm(const NormRates& rates) const {
-    return Transfer(CountBytes(graph_, id_), rates.share) +
-           static_cast<double>(Rows()) / rates.rows_per_second;
-  }
-
-  /// Sums for weight and bias: a thread block goes down 32 columns; of more rows than 65,536 many
-  /// do, and what they take is the reading.
-  double NormBackward() const {
-    constexpr std::int64_t kColumns = 32;
-    constexpr std::int64_t kManyRows = 65'536;
-    const std::int64_t row = graph_.value(op_.inputs.front()).numel() / Rows();
-    const std::int64_t blocks = (row + kColumns - 1) / kColumns;
-    const std::int64_t waves = (blocks + gpu_.multiprocessors - 1) / gpu_.multiprocessors;
-    const bool sums = op_.outputs.size() > 1 && !op_.outputs[1].is_none();
-    const double summing =
-        Rows() > kManyRows
-            ? Transfer(CountBytes(graph_, id_), rates_.layer_norm_backward.share)
-            : static_cast<double>(Rows() * waves) / rates_.layer_norm_columns_per_second;
-    return Norm(rates_.layer_norm_backward) + (sums ? summing : 0);
   }
 
   double EmbeddingBackward() const {

@@ -11,8 +11,8 @@ namespace dcsim {
 ///   sums, means, ...      start + bytes + waves of thread blocks + what joining parts takes
 ///   softmax, its backward bytes, by the length of its rows; _safe_softmax and _softmax's backward
 ///                         are several kernels
-///   layer norm            bytes + rows; the backward's sums for weight and bias besides
-///   group norm            elements
+///   norms                 norm_time.h
+///   pooling               elements of all windows
 ///   embedding             bytes, or rows; its backward fills the table and adds rows
 ///   cat, stack            bytes; by elements where a part is not contiguous
 ///   index, index_put      rows; the latter copies its tensor first and looks at all indices

@@ -15,10 +15,11 @@ constexpr OpLaunches kSortingEmbedding = {31, 31};
 constexpr OpLaunches kFewIndices = {2, 3};
 
 /// Kernels and host by name, in alphabetic order.
-constexpr std::array<std::pair<std::string_view, OpLaunches>, 48> kLaunches = {{
+constexpr std::array<std::pair<std::string_view, OpLaunches>, 50> kLaunches = {{
     {"aten::_grouped_mm", {2, 3.2}},
     {"aten::_log_softmax", {1, 2.2}},
     {"aten::_log_softmax_backward_data", {1, 1.6}},
+    {"aten::_native_batch_norm_legit", {3, 3.5}},  // as a group norm
     {"aten::_safe_softmax", {5, 6.2}},
     {"aten::_scaled_dot_product_cudnn_attention", {2, 4}},
     {"aten::_scaled_dot_product_cudnn_attention_backward", {5, 7.8}},
@@ -45,6 +46,7 @@ constexpr std::array<std::pair<std::string_view, OpLaunches>, 48> kLaunches = {{
     {"aten::mm", {1.5, 1.9}},
     {"aten::mse_loss", {3, 7}},
     {"aten::mse_loss_backward", {2, 5.6}},
+    {"aten::native_batch_norm_backward", {1, 2.2}},  // as a layer norm's
     {"aten::native_group_norm", {3, 3.5}},
     {"aten::native_group_norm_backward", {5, 6.1}},
     {"aten::native_layer_norm", {1.1, 1.7}},

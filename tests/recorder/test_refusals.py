@@ -79,7 +79,12 @@ REFUSED: list[tuple[Callable[[], nn.Module], tuple[int, ...], str]] = [
         ROWS,
         "forward node double (the root module): operator refused_modules::double is not PyTorch's own",
     ),
-    (modules.BatchNorm, ROWS, "batch_norm calls an operator of cuDNN on a GPU, which cannot be recorded without one"),
+    (
+        modules.BatchNorm,
+        (4, 8, 8),
+        "batch_norm of float32 parameters calls an operator of cuDNN on a GPU, which cannot be recorded without one: expected "
+        "--dtype bfloat16 or --autocast bfloat16",
+    ),
     (lambda: modules.Recurrence(nn.LSTM), (2, 5, 8), "lstm calls an operator of cuDNN on a GPU"),
     (lambda: modules.Recurrence(nn.GRU), (2, 5, 8), "gru calls an operator of cuDNN on a GPU"),
     (lambda: modules.Recurrence(nn.RNN), (2, 5, 8), "rnn_tanh calls an operator of cuDNN on a GPU"),

@@ -291,18 +291,39 @@ TEST(MemorySecondsTest, GroupNormsAreBoundByElementsOrByTheirGroups) {
       23'000);
 }
 
+// The same million: a channel goes to one thread block, 100,000 elements at 2 a ns and all at 100
+// once more, 100 elements to many; the backward goes through a channel twice.
+TEST(MemorySecondsTest, BatchNormsAreBoundByElementsOrByTheirChannels) {
+  const auto time = [](const std::string& shape, const std::string& op) {
+    return TimeOf(OneOp("input a " + shape + "\ninput g " + shape, "y: " + shape + " = " + op));
+  };
+  const std::string few = "float32[1,10,100,1000]";
+  const std::string many = "float32[1,10000,10,10]";
+  EXPECT_EQ(time(few, "aten::_native_batch_norm_legit(a)"), 60'000);
+  EXPECT_EQ(time(many, "aten::_native_batch_norm_legit(a)"), 11'000);
+  EXPECT_EQ(time(few, "aten::native_batch_norm_backward(g, a)"), 100'000);
+  EXPECT_EQ(time(many, "aten::native_batch_norm_backward(g, a)"), 23'000);
+}
+
 // A million windows of 3 x 3 at 400 elements a ns, and 200 in the backward.
 TEST(MemorySecondsTest, PoolingReadsEveryElementOfEveryWindow) {
-  const auto time = [](const std::string& op) {
-    const std::string image = "float32[1,100,100,100]";
-    Graph graph = OneOp("input a " + image + "\ninput g " + image, "y: " + image + op);
+  const std::string image = "float32[1,100,100,100]";
+  const std::string inputs = "input a " + image + "\ninput g " + image;
+  const auto time = [](const std::string& tensors, const std::string& op, std::int64_t window) {
+    Graph graph = OneOp(tensors, op);
     auto& arguments = graph.ops[MakerOf(graph).index()].arguments;
-    arguments.emplace_back(std::vector<std::int64_t>{3, 3});
+    arguments.emplace_back(std::vector<std::int64_t>{window, window});
     arguments.emplace_back(std::vector<std::int64_t>{1, 1});
     return TimeOf(graph);
   };
-  EXPECT_EQ(time(" = aten::avg_pool2d(a)"), 22'500);
-  EXPECT_EQ(time(" = aten::avg_pool2d_backward(g, a)"), 45'000);
+  EXPECT_EQ(time(inputs, "y: " + image + " = aten::avg_pool2d(a)", 3), 22'500);
+  EXPECT_EQ(time(inputs, "y: " + image + " = aten::avg_pool2d_backward(g, a)", 3), 45'000);
+  // One mean of each image, by a window that is larger than it.
+  const std::string means = "float32[1,100,1,1]";
+  EXPECT_EQ(time(inputs, "y: " + means + " = aten::avg_pool2d(a)", 1792), 2'500);
+  EXPECT_EQ(time("input a " + image + "\ninput g " + means,
+                 "y: " + image + " = aten::avg_pool2d_backward(g, a)", 1792),
+            5'000);
 }
 
 // 1,000 indices of ten rows of 1,000. Gathered at 200 a ns; scattered, behind a copy of 40 kB there

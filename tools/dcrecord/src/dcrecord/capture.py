@@ -29,6 +29,7 @@ from torch.fx import GraphModule, Node
 
 from dcrecord.errors import RecorderError
 from dcrecord.partition import partitioner
+from dcrecord.running_statistics import is_update, update_in_place
 from dcrecord.workload import TrainingStep
 
 # Everything that could change the graph from outside (environment variables, settings of the process).
@@ -112,7 +113,7 @@ def _split(joint: Any, partitioner_name: str, input_names: Sequence[str]) -> Cap
     input_kinds = {node.name: node.meta["desc"] for node in nodes if node.op == "placeholder"}
     output_kinds = nodes[-1].meta["desc"]
     output_names = list(joint.out_spec._context if joint.out_spec.type is dict else [])
-    _check_outputs(output_kinds, input_names)
+    updates = _count_updates(nodes[-1], input_names)
     halves: dict[str, GraphModule] = {}
 
     def keep(name: str) -> Any:
@@ -130,22 +131,27 @@ def _split(joint: Any, partitioner_name: str, input_names: Sequence[str]) -> Cap
     )
     if "backward" not in halves:
         raise RecorderError("the loss depends on no parameter that requires a gradient: expected something to train")
-    gradients = output_kinds[len(output_names) :]
+    update_in_place(halves["forward"].graph, updates)
+    gradients = output_kinds[updates + len(output_names) :]
     return Captured(halves["forward"], halves["backward"], input_kinds, output_names, list(map(_parameter_of, gradients)))
 
 
-def _check_outputs(kinds: Sequence[Any], input_names: Sequence[str]) -> None:
-    """The joint graph's outputs must be the step's outputs and gradients, and nothing that changes an input."""
-    changed = [kind.mutated_input for kind in kinds if isinstance(kind, InputMutationAOTOutput)]
-    if changed:
+def _count_updates(returned: Node, input_names: Sequence[str]) -> int:
+    """How many of the joint graph's outputs, its first, update buffers. Beside them are the step's outputs and gradients,
+    and nothing else that changes an input."""
+    kinds = [(node, kind) for node, kind in zip(returned.args[0], returned.meta["desc"])]
+    changes = [(node, kind.mutated_input) for node, kind in kinds if isinstance(kind, InputMutationAOTOutput)]
+    refused = [kind for node, kind in changes if not is_update(node, kind)]
+    if refused:
         names = sorted(
             f"input {input_names[kind.idx]}" if isinstance(kind, PlainAOTInput) else kind.target.removeprefix("body.")
-            for kind in changed
+            for kind in refused
         )
         raise RecorderError(
             f"the forward changes its inputs or buffers in place ({', '.join(names)}): expected a module that leaves them "
-            "alone, for example no BatchNorm in training mode and no cache"
+            "alone but for the running statistics of batch norms and counters that it does not read, for example no cache"
         )
+    return len(changes)
 
 
 def _parameter_of(kind: Any) -> str | None:

@@ -30,11 +30,12 @@ from torch.nn import functional
 from dcrecord.attention_choice import AttentionCall, chosen_by_pytorch, problem_of
 from dcrecord.errors import RecorderError
 from dcrecord.options import AUTOMATIC_KERNELS
+from dcrecord.running_statistics import batch_norms_on_cuda
 
 aten = torch.ops.aten
 
 _CUDNN_COMPOSITES = (
-    "batch_norm ctc_loss.IntList ctc_loss.Tensor grid_sampler gru.data gru.input lstm.data lstm.input rnn_relu.data "
+    "ctc_loss.IntList ctc_loss.Tensor grid_sampler gru.data gru.input lstm.data lstm.input rnn_relu.data "
     "rnn_relu.input rnn_tanh.data rnn_tanh.input"
 ).split()
 
@@ -58,6 +59,7 @@ def cuda_operators(attention: str) -> Iterator[Attention]:
     """Inside, operators on CPU tensors trace as they would on CUDA tensors, attention with the kernel asked for."""
     dispatched = Attention(attention)
     composites = {
+        "batch_norm": _batch_norm,
         "rms_norm": _rms_norm,
         "scaled_dot_product_attention": dispatched,
         "softmax.int": _softmax,
@@ -67,8 +69,9 @@ def cuda_operators(attention: str) -> Iterator[Attention]:
     # A kernel for the backend makes autograd use the operator's derivative instead of its decomposition.
     # It is never run: only fake tensors pass here, and those take their shapes from the meta kernel.
     kernels = {"_fused_rms_norm": _no_cpu_kernel}
-    with registered(composites, "AutogradCPU"), registered(kernels, "CPU"), _float32_layer_norm_statistics(), cudnn_layouts():
-        yield dispatched
+    with registered(composites, "AutogradCPU"), registered(kernels, "CPU"), _float32_layer_norm_statistics():
+        with cudnn_layouts(), batch_norms_on_cuda():
+            yield dispatched
 
 
 class _Unavailable:
@@ -80,8 +83,31 @@ class _Unavailable:
     def __call__(self, *_: Any, **__: Any) -> Any:
         raise RecorderError(
             f"{self.name} calls an operator of cuDNN on a GPU, which cannot be recorded without one: expected a module "
-            "without it (LayerNorm or GroupNorm in place of BatchNorm, attention in place of recurrence)"
+            "without it (attention in place of recurrence)"
         )
+
+
+def _batch_norm(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+    _cudnn_enabled: bool,
+) -> Tensor:
+    """PyTorch's own kernel, which its selection takes where cuDNN has none (_select_batch_norm_backend in
+    aten/src/ATen/native/Normalization.cpp): bfloat16, float16 with parameters of float16, rows without a place."""
+    dtypes = {tensor.dtype for tensor in (input, weight) if tensor is not None}
+    native = torch.bfloat16 in dtypes or weight is None or bias is None or input.dim() < 3
+    if not native and dtypes != {torch.float16}:
+        raise RecorderError(
+            "batch_norm of float32 parameters calls an operator of cuDNN on a GPU, which cannot be recorded without one: "
+            "expected --dtype bfloat16 or --autocast bfloat16, or LayerNorm or GroupNorm in its place"
+        )
+    return aten.native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
 
 
 def _no_cpu_kernel(*_: Any) -> Any:

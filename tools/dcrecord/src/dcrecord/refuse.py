@@ -13,6 +13,7 @@ from torch.fx import GraphModule, Node
 from dcrecord.capture import Captured
 from dcrecord.errors import RecorderError
 from dcrecord.module_paths import ModulePaths
+from dcrecord.running_statistics import IN_PLACE_OPERATORS
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ def _operator_problem(node: Node) -> tuple[str, str] | None:
             f"operator {target.name()} is not PyTorch's own, whose namespace is aten",
             "expected aten operators in its place",
         )
-    if target._schema.is_mutable:
+    if target._schema.is_mutable and target not in IN_PLACE_OPERATORS:
         return f"operator {target.name()} changes its input in place", "expected the variant that returns a new tensor"
     if torch.Tag.nondeterministic_seeded in target.tags and _draws_random_numbers(node):
         return f"operator {target.name()} draws random numbers", "expected dropout probability 0 and no noise"

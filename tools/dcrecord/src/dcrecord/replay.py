@@ -21,6 +21,7 @@ from torch.fx.node import map_arg
 from dcrecord.capture import Captured, output_node
 from dcrecord.cuda_operators import cudnn_layouts
 from dcrecord.errors import RecorderError
+from dcrecord.running_statistics import IN_PLACE_OPERATORS, batch_norms_on_cuda
 
 DEVICE = torch.device("cuda", 0)
 
@@ -58,7 +59,7 @@ def replay(captured: Captured) -> tuple[Replayed, Replayed]:
     mode = FakeTensorMode()
     mode.cache_enabled = False
     shared: dict[str, Any] = {}
-    with mode, torch.no_grad(), cudnn_layouts():
+    with mode, torch.no_grad(), cudnn_layouts(), batch_norms_on_cuda():
         forward = _run(captured.forward, shared, mode)
         saved = forward.outputs()[len(captured.output_names) :]
         names = [node.name for node in captured.backward.graph.nodes if node.op == "placeholder"]
@@ -97,6 +98,8 @@ def _call(node: Node, values: dict[Node, Any]) -> Any:
     result = node.target(*args, **kwargs)
     if node.target in _REDUCED_IN_PLACE and result.dim() == 0:
         return _first_element_of_whole(result, args[0], args[1])
+    if node.target in IN_PLACE_OPERATORS and isinstance(result, Tensor):
+        return result.detach()  # the argument itself: a second value in its storage
     return result
 
 

@@ -1,0 +1,138 @@
+#include "model/cost/norm_time.h"
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "model/cost/memory_time.h"
+#include "model/cost/op_flops.h"
+#include "model/cost/roofline.h"
+
+namespace dcsim {
+namespace {
+
+class NormWork {
+ public:
+  NormWork(const Graph& graph, OpId id, const GpuSpec& gpu)
+      : graph_(graph),
+        id_(id),
+        op_(graph.op(id)),
+        backward_(Names("backward")),
+        gpu_(gpu),
+        rates_(*gpu.kernels) {}
+
+  bool Names(std::string_view part) const {
+    return graph_.target(id_).find(part) != std::string_view::npos;
+  }
+
+  double LayerNorm() const {
+    return MakingContiguous() + (backward_ ? LayerNormBackward() : Rows(rates_.layer_norm));
+  }
+
+  /// Moments take a thread block a group, so few large groups leave the GPU idle.
+  double GroupNorm() const {
+    const GroupNormRates& rates = rates_.group_norm;
+    const double elements = Numel(op_.inputs.front());
+    if (backward_) {
+      return BackwardOfAll(elements);
+    }
+    const double groups = op_.outputs.size() > 1 ? Numel(op_.outputs[1]) : 1;  // their means
+    return ForwardOfAll(elements, elements / groups / rates.group_elements_per_second);
+  }
+
+  /// A thread block sums a channel, and in the backward goes through it once more; where channels
+  /// lie last, all blocks do. In evaluation nothing is summed forward.
+  double BatchNorm() const {
+    if (Names("no_training")) {
+      return Transfer(rates_.plain);
+    }
+    const Value& input = graph_.value(op_.inputs[backward_ && op_.inputs.size() > 1 ? 1 : 0]);
+    const auto elements = static_cast<double>(input.numel());
+    const double channels =
+        input.shape.size() > 1 ? std::max(static_cast<double>(input.shape[1]), 1.0) : 1;
+    const double channel = input.is_contiguous()
+                               ? elements / channels / rates_.group_norm.group_elements_per_second
+                               : 0;
+    return backward_ ? std::max(BackwardOfAll(elements), 2 * channel)
+                     : ForwardOfAll(elements, channel);
+  }
+
+ private:
+  double Numel(ValueId value) const { return static_cast<double>(graph_.value(value).numel()); }
+  double Transfer(double share) const {
+    return TransferSeconds(CountBytes(graph_, id_), gpu_, share);
+  }
+
+  /// Of group norms: all elements, or what one thread block sums and then writing.
+  double ForwardOfAll(double elements, double block) const {
+    const GroupNormRates& rates = rates_.group_norm;
+    return std::max(rates.start.seconds() + elements / rates.elements_per_second,
+                    block + elements / rates_.elements_per_second.alike);
+  }
+  double BackwardOfAll(double elements) const {
+    const GroupNormRates& rates = rates_.group_norm;
+    return rates.backward_start.seconds() + elements / rates.backward_elements_per_second;
+  }
+
+  double MakingContiguous() const {
+    double seconds = 0;
+    for (std::size_t i = 0; i < std::min(op_.inputs.size(), backward_ ? 2UL : 1UL); ++i) {
+      const Value& read = graph_.value(op_.inputs[i]);
+      seconds += read.is_contiguous() ? 0 : ContiguousCopySeconds(read, gpu_);
+    }
+    return seconds;
+  }
+
+  /// Rows that are normalized, each by a mean and deviation of its own.
+  std::int64_t CountRows() const {
+    const std::vector<ValueId>& values = backward_ ? op_.inputs : op_.outputs;
+    const std::size_t at = backward_ ? 2 : 1;
+    const bool told = values.size() > at && !values[at].is_none();
+    const std::int64_t rows = told ? graph_.value(values[at]).numel() : 1;
+    return std::max<std::int64_t>(rows, 1);
+  }
+
+  double Rows(const NormRates& rates) const {
+    return Transfer(rates.share) + static_cast<double>(CountRows()) / rates.rows_per_second;
+  }
+
+  /// Sums for weight and bias: a thread block goes down 32 columns; of more rows than 65,536 many
+  /// do, and what they take is the reading.
+  double LayerNormBackward() const {
+    constexpr std::int64_t kColumns = 32;
+    constexpr std::int64_t kManyRows = 65'536;
+    const std::int64_t row = graph_.value(op_.inputs.front()).numel() / CountRows();
+    const std::int64_t blocks = (row + kColumns - 1) / kColumns;
+    const std::int64_t waves = (blocks + gpu_.multiprocessors - 1) / gpu_.multiprocessors;
+    const bool sums = op_.outputs.size() > 1 && !op_.outputs[1].is_none();
+    const double summing = CountRows() > kManyRows ? Transfer(rates_.layer_norm_backward.share)
+                                                   : static_cast<double>(CountRows() * waves) /
+                                                         rates_.layer_norm_columns_per_second;
+    return Rows(rates_.layer_norm_backward) + (sums ? summing : 0);
+  }
+
+  const Graph& graph_;
+  OpId id_;
+  const Op& op_;
+  bool backward_;
+  const GpuSpec& gpu_;
+  const KernelRates& rates_;
+};
+
+}  // namespace
+
+std::optional<double> FindNormSeconds(const Graph& graph, OpId id, const GpuSpec& gpu) {
+  const NormWork work(graph, id, gpu);
+  if (work.Names("group_norm")) {
+    return work.GroupNorm();
+  }
+  if (work.Names("batch_norm")) {
+    return work.BatchNorm();
+  }
+  if (work.Names("layer_norm") || work.Names("rms_norm")) {
+    return work.LayerNorm();
+  }
+  return std::nullopt;
+}
+
+}  // namespace dcsim

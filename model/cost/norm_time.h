@@ -1,0 +1,21 @@
+#pragma once
+
+#include <optional>
+
+#include "model/cost/cluster.h"
+#include "model/ir/graph.h"
+
+namespace dcsim {
+
+/// Time of a norm on a GPU whose file has `kernels`, seconds; none of another op:
+///
+///   layer, RMS norm   bytes + rows; the backward's sums for weight and bias besides; operands that
+///                     are not contiguous, as behind a convolution, are copied first
+///   group norm        elements, or those of one group, which a thread block sums
+///   batch norm        PyTorch's own kernels (cuDNN's know no bfloat16): the same by channels.
+///                     Estimated: the rates are those of group norms
+///
+/// Source: docs/costs.md (Norms).
+std::optional<double> FindNormSeconds(const Graph& graph, OpId id, const GpuSpec& gpu);
+
+}  // namespace dcsim

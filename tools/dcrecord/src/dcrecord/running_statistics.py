@@ -1,0 +1,136 @@
+"""What a forward may change in place: the running statistics of batch norms, and counters.
+
+AOTAutograd makes every update functional: the batch norm returns new statistics, a counter's sum is a new tensor, and
+both are further outputs of the forward, to be copied over the buffers behind it. Here they become what they are in the
+module, writes to the buffers by the batch norm's kernel and by add_, and no outputs.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._decomp import meta_table
+from torch._functorch._aot_autograd.descriptors import BufferAOTInput
+from torch._subclasses import fake_impls
+from torch.fx import Graph, Node
+
+aten = torch.ops.aten
+
+_FUNCTIONAL = aten._native_batch_norm_legit_functional.default
+_IN_PLACE = aten._native_batch_norm_legit.default
+_COUNT = aten.add_.Tensor
+
+# Operators that write to buffers of a recorded graph.
+IN_PLACE_OPERATORS = (_IN_PLACE, _COUNT)
+
+# Of the batch norm that returns new statistics: position of an updated one among its results, and of the buffer that it
+# stands for among its arguments.
+_ARGUMENT_OF_RESULT = {3: 3, 4: 4}
+
+
+def is_update(node: Node, kind: Any) -> bool:
+    """Whether the joint graph's output `node`, which the forward leaves in the buffer of `kind`, is such an update."""
+    if not isinstance(kind, BufferAOTInput):
+        return False
+    return _batch_norm_of(node) is not None or _is_count(node)
+
+
+def update_in_place(forward: Graph, updates: int) -> None:
+    """Rewrites the forward's first `updates` outputs, and returns what is left."""
+    returned = next(node for node in reversed(forward.nodes) if node.op == "output")
+    updated, rest = returned.args[0][:updates], returned.args[0][updates:]
+    returned.args = (tuple(rest),)
+    for node in updated:
+        found = _batch_norm_of(node)
+        if found is None:
+            _replace(forward, node, _COUNT, node.args)
+            continue
+        norm, argument = found
+        node.replace_all_uses_with(norm.args[argument])  # what the backward is handed, which reads it in evaluation only
+    for norm in [node for node in forward.nodes if node.target is _FUNCTIONAL]:
+        _replace(forward, norm, _IN_PLACE, norm.args)
+
+
+def _batch_norm_of(node: Node) -> tuple[Node, int] | None:
+    """The batch norm whose updated statistic this is, in the buffer's dtype, and the place of the buffer among its
+    arguments."""
+    if node.target is aten._to_copy.default:
+        node = node.args[0]
+    if node.target is not operator.getitem or node.args[0].target is not _FUNCTIONAL:
+        return None
+    argument = _ARGUMENT_OF_RESULT.get(node.args[1])
+    return None if argument is None else (node.args[0], argument)
+
+
+def _is_count(node: Node) -> bool:
+    """A buffer and a number are added up, and nobody but the next step reads the sum."""
+    return (
+        node.target is aten.add.Tensor
+        and node.args[0].op == "placeholder"
+        and not isinstance(node.args[1], Node)
+        and len(node.users) == 1
+    )
+
+
+def _replace(graph: Graph, node: Node, target: Any, args: Any) -> None:
+    with graph.inserting_before(node):
+        new = graph.call_function(target, args, dict(node.kwargs))
+    new.meta = dict(node.meta)
+    node.replace_all_uses_with(new)
+    graph.erase_node(node)
+    new.name = node.name
+
+
+@contextmanager
+def batch_norms_on_cuda() -> Iterator[None]:
+    """Batch norms give what PyTorch's own CUDA kernels give: statistics of half-precision inputs in float32, also in
+    evaluation, and results and gradients in the layout of the input.
+
+    Source: batch_norm_cuda and batch_norm_backward_cuda in aten/src/ATen/native/cuda/Normalization.cu.
+    """
+    own: dict[Any, Any] = {
+        _FUNCTIONAL: _functional_results,
+        _IN_PLACE: _results,
+        aten._native_batch_norm_legit.no_stats: _results,
+        aten._native_batch_norm_legit_no_training.default: _results,
+        aten.native_batch_norm_backward.default: _gradients,
+    }
+    # Where an operator has an entry in the table of meta kernels, fake tensors ask the rules before its decomposition.
+    tables = (fake_impls.op_implementations_dict, meta_table)
+    before = [{func: table[func] for func in own if func in table} for table in tables]
+    for table in tables:
+        table.update(own)
+    try:
+        yield
+    finally:
+        for table, entries in zip(tables, before):
+            for func in own:
+                del table[func]
+            table.update(entries)
+
+
+def _results(fake_mode: Any, _: Any, input: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
+    accumulated = torch.float64 if input.dtype is torch.float64 else torch.float32
+    with fake_mode:
+        statistics = [input.new_empty(input.shape[1], dtype=accumulated) for _ in range(2)]
+        return torch.empty_like(input), *statistics
+
+
+def _functional_results(fake_mode: Any, func: Any, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
+    results = _results(fake_mode, func, *args, **kwargs)
+    with fake_mode:
+        return *results, torch.empty_like(args[3]), torch.empty_like(args[4])
+
+
+def _gradients(fake_mode: Any, _: Any, *args: Any, **kwargs: Any) -> tuple[Tensor | None, ...]:
+    input, weight, mask = args[1], args[2], args[9]
+    affine = input if weight is None else weight
+    with fake_mode:
+        of_input = torch.empty_like(input) if mask[0] else None
+        of_affine = [affine.new_empty(input.shape[1]) if wanted else None for wanted in mask[1:]]
+        return of_input, *of_affine
