@@ -44,7 +44,7 @@ say "tests ($(elapsed))"
 ctest --preset dev -j 2 --progress || fail "tests failed"
 
 say "recorder tests ($(elapsed))"
-"$VENV/bin/python" -m pytest -q tests/recorder || fail "recorder tests failed"
+"$VENV/bin/python" -m pytest -q -n auto tests/recorder || fail "recorder tests failed"
 
 for release in 0.17.1 0.19.6 0.19.8; do
   say "what DeepSpeed $release decides ($(elapsed))"
