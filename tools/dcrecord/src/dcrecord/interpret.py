@@ -35,7 +35,8 @@ class Interpreter:
 
     def _buffer(self, entry: dict[str, Any]) -> Tensor:
         value = self.document["values"][entry["value"]]
-        data = torch.frombuffer(bytearray(base64.b64decode(entry["data"])), dtype=getattr(torch, value["dtype"]))
+        dtype, contents = getattr(torch, value["dtype"]), bytearray(base64.b64decode(entry["data"]))
+        data = torch.frombuffer(contents, dtype=dtype) if contents else torch.empty(0, dtype=dtype)
         return self.place(entry["value"], data.reshape(value["shape"]))
 
     def place(self, value_id: int, data: Tensor) -> Tensor:

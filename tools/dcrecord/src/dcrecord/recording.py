@@ -26,7 +26,7 @@ from dcrecord.options import AUTOMATIC_KERNELS, HALF_PRECISION, Options, Reporte
 from dcrecord.refuse import check_runs_in_cpp
 from dcrecord.replay import replay
 from dcrecord.serialise import Contents, document_of
-from dcrecord.transformers_attention import plain_attention
+from dcrecord.transformers_attention import install_capturing_hooks, plain_attention
 from dcrecord.workload import TrainingStep, Workload
 
 # Seconds per layer (module without modules in it) from the start of tracing to the end; only used to say how long it
@@ -90,6 +90,7 @@ def training_step(workload: Workload, options: Options, device_type: str) -> Tra
 def prepare(body: nn.Module, options: Options) -> None:
     """Makes buffers of modules' other tensors, freezes parameters and checkpoints modules as asked."""
     adopt_tensors(body)
+    install_capturing_hooks(body)
     freeze(body, options.frozen)
     if options.activation_checkpointing:
         checkpoint_blocks(body)

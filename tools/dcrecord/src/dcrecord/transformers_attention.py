@@ -84,10 +84,26 @@ def _unless_it_hides_nothing(builder: _Builder) -> _Builder:
 
 
 def _is_plain(config: Any, attention_mask: Any, more: dict[str, Any]) -> bool:
-    """No padding, no other mask on top of the causal one."""
+    """No padding, no other mask on top of the causal one, which attention written out in the model needs, too."""
+    if getattr(config, "_attn_implementation", None) == "eager":
+        return False
     others = [value for name, value in more.items() if name not in ("past_key_values", "position_ids")]
     return getattr(config, "is_causal", True) and attention_mask is None and not others
 
 
 def _no_grouped_kernel(*_: Any, **__: Any) -> bool:
     return False
+
+
+def install_capturing_hooks(body: nn.Module) -> None:
+    """transformers installs the hooks that collect hidden states at a model's first call, under a lock, which cannot be
+    traced."""
+    models = [module for module in body.modules() if type(module).__module__.startswith("transformers.")]
+    if not models:
+        return
+    from transformers import PreTrainedModel
+    from transformers.utils.output_capturing import maybe_install_capturing_hooks
+
+    for model in models:
+        if isinstance(model, PreTrainedModel):
+            maybe_install_capturing_hooks(model)
