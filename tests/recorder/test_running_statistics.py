@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -100,15 +101,38 @@ def test_autocast_batch_norm_has_weights_of_float32() -> None:
     assert operators(document, "forward").count("aten::_native_batch_norm_legit") == 2
 
 
-def test_counter_that_the_forward_reads_is_refused() -> None:
-    class Read(Layer):
-        def __init__(self) -> None:
-            super().__init__()
-            self.register_buffer("count", torch.zeros(()))
+class Counting(Layer):
+    """Counts its calls, and keeps what `keep` makes of the count."""
 
-        def forward(self, rows: torch.Tensor) -> torch.Tensor:
-            self.count += 1
-            return (self.layer(rows) * self.count).mean()
+    def __init__(self, keep: Callable[[Counting], None]) -> None:
+        super().__init__()
+        self.keep = keep
+        self.register_buffer("count", torch.zeros(()))
+        self.register_buffer("other", torch.zeros(()))
 
-    with pytest.raises(RecorderError, match=r"changes its inputs or buffers in place \(count\)"):
-        record_module(Read, torch.zeros(4, 8))
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        self.keep(self)
+        return (self.layer(rows) * self.other).mean()
+
+
+def _count(module: Counting) -> None:
+    module.count += 1
+
+
+def _read(module: Counting) -> None:
+    module.other += 1
+
+
+def _copy(module: Counting) -> None:
+    module.count.copy_(module.other + 1)
+
+
+def test_counter_that_nobody_reads_is_recorded() -> None:
+    document = record_module(lambda: Counting(_count), torch.zeros(4, 8))
+    assert "aten::add_.Tensor" in operators(document, "forward")
+
+
+@pytest.mark.parametrize(("keep", "name"), [(_read, "other"), (_copy, "count")])
+def test_other_changes_are_refused(keep: Callable[[Counting], None], name: str) -> None:
+    with pytest.raises(RecorderError, match=rf"changes its inputs or buffers in place \({name}\)"):
+        record_module(lambda: Counting(keep), torch.zeros(4, 8))

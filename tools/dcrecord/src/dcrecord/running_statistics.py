@@ -34,10 +34,13 @@ _ARGUMENT_OF_RESULT = {3: 3, 4: 4}
 
 
 def is_update(node: Node, kind: Any) -> bool:
-    """Whether the joint graph's output `node`, which the forward leaves in the buffer of `kind`, is such an update."""
-    if not isinstance(kind, BufferAOTInput):
-        return False
-    return _batch_norm_of(node) is not None or _is_count(node)
+    """Whether the joint graph's output `node`, which the forward leaves in the input of `kind`, is such an update of it."""
+    found = _batch_norm_of(node)
+    if found is not None:
+        before = found[0].args[found[1]]
+    else:
+        before = node.args[0] if _is_count(node) else None
+    return before is not None and isinstance(kind, BufferAOTInput) and before.meta.get("desc") == kind
 
 
 def update_in_place(forward: Graph, updates: int) -> None:
@@ -68,13 +71,8 @@ def _batch_norm_of(node: Node) -> tuple[Node, int] | None:
 
 
 def _is_count(node: Node) -> bool:
-    """A buffer and a number are added up, and nobody but the next step reads the sum."""
-    return (
-        node.target is aten.add.Tensor
-        and node.args[0].op == "placeholder"
-        and not isinstance(node.args[1], Node)
-        and len(node.users) == 1
-    )
+    """A tensor and a number are added up, and nobody but the next step reads the sum."""
+    return node.target is aten.add.Tensor and not isinstance(node.args[1], Node) and len(node.users) == 1
 
 
 def _replace(graph: Graph, node: Node, target: Any, args: Any) -> None:
