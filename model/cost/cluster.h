@@ -54,8 +54,9 @@ struct PowerModel {
 
 /// How wrong the parts of a prediction are: standard deviations, as shares of the part's times.
 struct PartErrors {
-  double ops = 0;       // profiled ones
-  double roofline = 0;  // of ops that no profile covers
+  double ops = 0;                 // profiled ones
+  double roofline = 0;            // of ops that no profile covers
+  std::optional<double> guessed;  // … and whose kernels no profile has shown; none: the roofline's
   double collectives = 0;
   double contention = 0;  // of what tasks lose beside others
   double host = 0;

@@ -262,6 +262,9 @@ void ReadErrors(ObjectReader& fields, GpuSpec& gpu) {
   };
   read("ops", errors.ops);
   read("roofline", errors.roofline);
+  if (fields.Find("guessed") != nullptr) {
+    read("guessed", errors.guessed.emplace());
+  }
   read("collectives", errors.collectives);
   read("contention", errors.contention);
   read("host", errors.host);

@@ -16,6 +16,7 @@
 #include "model/cost/power.h"
 #include "model/cost/profiled_launch.h"
 #include "model/cost/roofline.h"
+#include "model/cost/shown_operators.h"
 #include "model/graph/sharding.h"
 #include "model/graph/step_facts.h"
 
@@ -92,11 +93,9 @@ void AddInputCopies(CostInputs& inputs) {
 WorkCost OpCost(const CostInputs& inputs, OpId id) {
   const OpProfile* measured = inputs.profile == nullptr ? nullptr : inputs.profile->FindOp(id);
   WorkCost cost;
-  if (measured != nullptr) {
-    cost.host = Scaled(measured->host_time, inputs.host);
-  }
+  cost.host =
+      measured == nullptr ? inputs.cluster.host.view : Scaled(measured->host_time, inputs.host);
   if (inputs.facts.is_view[id.index()]) {
-    cost.host = measured == nullptr ? inputs.cluster.host.view : cost.host;
     cost.source = Source::kMeasured;
     return cost;
   }
@@ -114,6 +113,7 @@ WorkCost OpCost(const CostInputs& inputs, OpId id) {
     cost.device = RooflineTime(inputs.graph, id, inputs.cluster.gpu);
     cost.host = Scaled(inputs.cluster.host.launch, launches.host);
     cost.source = Source::kEstimated;
+    cost.guessed = !IsShown(inputs.graph.target(id));
   }
   cost.device +=
       inputs.alignment.Delay(inputs.graph, id, cost.device, inputs.cluster.gpu) + cost.gaps;

@@ -22,6 +22,7 @@ struct WorkCost {
   std::int32_t beside_host_copy = 0;   // of a copy from or to the host: speed beside one on another
                                        // stream, per mille; 0: no such copy
   bool to_host = false;                // such a copy to the host
+  bool guessed = false;                // estimated, of kernels that no profile has shown (IsShown)
   std::int32_t demand = Contention::kAlone;  // per mille of what it may take from others: of the
                                              // memory bandwidth as side_streaming, of its thread
                                              // blocks as collective

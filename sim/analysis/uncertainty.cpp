@@ -8,7 +8,15 @@
 namespace dcsim {
 namespace {
 
-/// Of all op times together: profiled ones err less than the roofline.
+/// Profiled times err less than the roofline, and that less than guesses.
+double ErrorOf(const WorkCost& cost, const PartErrors& errors) {
+  if (cost.source != Source::kEstimated) {
+    return errors.ops;
+  }
+  return cost.guessed ? errors.guessed.value_or(errors.roofline) : errors.roofline;
+}
+
+/// Of all op times together.
 double OpError(const Schedule& schedule,
                std::span<const WorkCost> costs,
                const PartErrors& errors) {
@@ -18,7 +26,7 @@ double OpError(const Schedule& schedule,
     if (schedule.works()[i].kind == Work::Kind::kOp) {
       const auto time = static_cast<double>(costs[i].device.ns());
       all += time;
-      erring += time * (costs[i].source == Source::kEstimated ? errors.roofline : errors.ops);
+      erring += time * ErrorOf(costs[i], errors);
     }
   }
   return all == 0 ? errors.ops : erring / all;

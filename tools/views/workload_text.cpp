@@ -1,10 +1,14 @@
 #include "tools/views/workload_text.h"
 
+#include <algorithm>
 #include <array>
+#include <set>
+#include <string_view>
 
 #include "model/base/text.h"
 #include "model/cost/op_flops.h"
 #include "model/cost/roofline.h"
+#include "model/cost/shown_operators.h"
 #include "model/graph/step_facts.h"
 #include "model/ir/graph_names.h"
 #include "tools/views/table_text.h"
@@ -85,6 +89,8 @@ struct Coverage {
   std::array<Duration, 4> time{};
   std::size_t kernels = 0;
   std::size_t measured = 0;
+  Duration guessed;                       // of kernels that no profile has shown
+  std::set<std::string_view> guessed_of;  // their operators
 };
 
 Coverage CoverageOf(const Graph& graph, const Profile* profile, const Cluster& cluster) {
@@ -99,10 +105,33 @@ Coverage CoverageOf(const Graph& graph, const Profile* profile, const Cluster& c
     const auto op_class = static_cast<std::size_t>(ClassifyOp(graph, id));
     ++coverage.kernels;
     coverage.measured += entry != nullptr ? 1 : 0;
-    coverage.time[op_class] +=
+    const Duration time =
         entry != nullptr ? entry->device_time : RooflineTime(graph, id, cluster.gpu);
+    coverage.time[op_class] += time;
+    if (entry == nullptr && !IsShown(graph.target(id))) {
+      coverage.guessed += time;
+      coverage.guessed_of.insert(graph.target(id));
+    }
   }
   return coverage;
+}
+
+double ShareOf(Duration part, Duration all) {
+  return static_cast<double>(part.ns()) / static_cast<double>(std::max<std::int64_t>(1, all.ns()));
+}
+
+/// Times that may be off by several times, and of what.
+std::string GuessedLine(const Coverage& coverage, Duration all) {
+  if (coverage.guessed_of.empty()) {
+    return "";
+  }
+  std::string names;
+  for (const std::string_view target : coverage.guessed_of) {
+    names += (names.empty() ? "" : ", ") + std::string(target);
+  }
+  return TableLine(
+      "  a guess", FormatDuration(coverage.guessed),
+      Percent(ShareOf(coverage.guessed, all)) + " of kernels that no profile has shown: " + names);
 }
 
 }  // namespace
@@ -138,11 +167,10 @@ std::string PrintCoverageText(const Graph& graph,
       TableLine("compute of a micro-step", FormatDuration(all),
                 profile == nullptr ? "estimated" : "measured where a profile says so");
   for (std::size_t i = 0; i < kClassNames.size(); ++i) {
-    const double share = static_cast<double>(coverage.time[i].ns()) /
-                         static_cast<double>(std::max<std::int64_t>(1, all.ns()));
     text += TableLine("  " + std::string(kClassNames[i]), FormatDuration(coverage.time[i]),
-                      Percent(share));
+                      Percent(ShareOf(coverage.time[i], all)));
   }
+  text += GuessedLine(coverage, all);
   if (coverage.measured < coverage.kernels) {
     text += "\nmissing: op times on this GPU; on a machine that has one: dc-run profile " + folder +
             "\n";

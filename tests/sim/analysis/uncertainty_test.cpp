@@ -65,6 +65,18 @@ TEST(StepTimeBoundTest, EachPartAddsWhatItsErrorMakesOfTheStep) {
   EXPECT_EQ(predicted.result().bound, Duration::FromNs(std::llround(1.645 * apart)));
 }
 
+// The tiny graph's ops are no operators that anybody has profiled.
+TEST(StepTimeBoundTest, KernelsThatNoProfileHasShownErrByMore) {
+  PartErrors errors;
+  errors.roofline = 0.1;
+  errors.guessed = 0.4;
+  Predicted predicted(errors);
+  Change ops;
+  ops.ops = 1.4;
+  EXPECT_EQ(predicted.result().bound,
+            Duration::FromNs(std::llround(1.645 * predicted.Slower(ops))));
+}
+
 TEST(StepTimeBoundTest, CopiesFromAndToTheHostHaveAnErrorOfTheirOwn) {
   PartErrors errors;
   errors.host_copies = 0.1;
