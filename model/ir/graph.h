@@ -45,11 +45,12 @@ struct Param {
       {};  // of its gathered form, where it is not its own (FuseCasts)
 };
 
-/// A resident tensor that is no parameter: a module's buffer or a lifted constant.
+/// A resident tensor that is no parameter: a module's buffer or a lifted constant. An op that
+/// writes in place may change it (running statistics of batch norms).
 struct ConstantBuffer {
   std::string name;
   ValueId value;
-  std::string data;  // little-endian bytes
+  std::string data;  // little-endian bytes, before the first step
 };
 
 /// How the reference training fills an input.
