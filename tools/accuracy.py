@@ -307,14 +307,15 @@ def table_text(rows, stops):
     return "\n".join(lines) + "\n"
 
 
+def committed_rows():
+    """Cells of the table of cases."""
+    rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in TABLE.read_text().splitlines())
+    return [cells for cells in rows if len(cells) == COLUMNS and cells[0] not in ("workload", "---")]
+
+
 def committed():
     """Error in percent and memory text by case, from the table."""
-    known = {}
-    for line in TABLE.read_text().splitlines():
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if len(cells) == COLUMNS and cells[0] not in ("workload", "---"):
-            known[tuple(cells[:3])] = (float(cells[5]), cells[-1])
-    return known
+    return {tuple(cells[:3]): (float(cells[5]), cells[-1]) for cells in committed_rows()}
 
 
 def check(rows, stops):

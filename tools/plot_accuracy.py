@@ -6,27 +6,14 @@
 Left, the error of every step by how long it takes; right, the share of steps whose error is at most so large. Steps whose
 host was read as slower than priced, by a hundredth of the step or more, are apart.
 """
-import pathlib
-
 import matplotlib
+from accuracy import TABLE, committed_rows
 from matplotlib import pyplot
 
-DOCS = pathlib.Path(__file__).resolve().parent.parent / "docs"
-HEADER = "| workload | cluster | plan | predicted | measured | error | roofline | host |"
 MACHINES = {"one H200": ("h200-1", "tab:blue"), "two H200s": ("h200-2", "tab:green"), "four H200s": ("h200-4", "tab:red"),
             "one or two H100s": ("h100", "tab:orange")}
 MOST = 15  # percent that the pictures show
 AS_READ, SLOW = "black", "0.6"
-
-
-def rows():
-    """Cells of the table of cases."""
-    text = (DOCS / "accuracy_cases.md").read_text(encoding="utf-8")
-    lines = text[text.index(HEADER) :].splitlines()[2:]
-    for line in lines:
-        if not line.startswith("|"):
-            return
-        yield [cell.strip() for cell in line.strip("|").split("|")]
 
 
 def shares(errors):
@@ -62,11 +49,11 @@ def draw(cases):
 def main():
     matplotlib.rcParams["svg.hashsalt"] = "accuracy"  # the same bytes each time
     cases = []
-    for cells in rows():
+    for cells in committed_rows():
         cluster, measured, error, roofline, host = cells[1], *(cells[i] for i in (4, 5, 6, 7))
         cases.append({"cluster": cluster, "measured": float(measured), "error": float(error), "roofline": float(roofline),
                       "host": host, "with_host": float(host.split()[1]) if host else None})
-    draw(cases).savefig(DOCS / "accuracy.svg", metadata={"Date": None})
+    draw(cases).savefig(TABLE.with_name("accuracy.svg"), metadata={"Date": None})
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ constexpr std::int64_t kBlock = 128;   // queries, or keys
 constexpr std::int64_t kNarrow = 128;  // elements of a head; rates differ beyond
 
 std::int64_t BlocksOf(std::int64_t length) {
-  return (length + kBlock - 1) / kBlock;
+  return DivideUp(length, kBlock);
 }
 
 /// Of all blocks of queries with all of keys, those that a causal mask leaves whole or in part.
@@ -53,8 +53,8 @@ double EfficientSeconds(const Graph& graph, OpId id, const AttentionShape& of, c
   const bool wide = of.head_dim > kNarrow;
   const double share = of.backward ? (wide ? rates.wide_backward : rates.backward)
                                    : (wide ? rates.wide_forward : rates.forward);
-  const std::int64_t queries = (of.queries + kSide - 1) / kSide;
-  const std::int64_t keys = (of.keys + kSide - 1) / kSide;
+  const std::int64_t queries = DivideUp(of.queries, kSide);
+  const std::int64_t keys = DivideUp(of.keys, kSide);
   const double whole = static_cast<double>(queries * keys * kSide * kSide) /
                        static_cast<double>(of.queries * of.keys);
   const auto blocks = static_cast<double>(of.batch * of.heads * (of.backward ? keys : queries));
@@ -68,7 +68,7 @@ double EfficientSeconds(const Graph& graph, OpId id, const AttentionShape& of, c
 std::vector<double> PairsOfBlocks(const AttentionShape& of) {
   constexpr std::int64_t kHalf = kBlock / 2;
   const std::int64_t own = BlocksOf(of.backward ? of.keys : of.queries);
-  const std::int64_t halves = (of.queries + kHalf - 1) / kHalf;
+  const std::int64_t halves = DivideUp(of.queries, kHalf);
   const double others =
       of.backward ? static_cast<double>(halves) / 2 : static_cast<double>(BlocksOf(of.keys));
   std::vector<double> pairs(static_cast<std::size_t>(own), others);
@@ -114,7 +114,7 @@ double CudnnSeconds(const AttentionShape& of, std::int64_t element, const GpuSpe
   constexpr std::int64_t kStep = 64;
   const CudnnAttentionRates& rates =
       of.backward ? gpu.kernels->cudnn_attention_backward : gpu.kernels->cudnn_attention;
-  const auto steps = [](std::int64_t width) { return (width + kStep - 1) / kStep; };
+  const auto steps = [](std::int64_t width) { return DivideUp(width, kStep); };
   const double head = static_cast<double>(steps(of.head_dim) + steps(of.value_dim)) / 2;
   const bool wide = head * kStep > kNarrow;
   double pair = rates.pair.seconds() + head * rates.pair_head.seconds();

@@ -245,7 +245,7 @@ class MemoryWork {
     const ReductionRates& rates = rates_.reduction;
     const double waves = static_cast<double>(shape.blocks * shape.threads) /
                          static_cast<double>(gpu_.multiprocessors * kThreads);
-    const std::int64_t rounds = (shape.values_per_thread + kAtATime - 1) / kAtATime;
+    const std::int64_t rounds = DivideUp(shape.values_per_thread, kAtATime);
     const double joining =
         shape.parts == 1
             ? 0

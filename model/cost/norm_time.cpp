@@ -102,8 +102,8 @@ class NormWork {
     constexpr std::int64_t kColumns = 32;
     constexpr std::int64_t kManyRows = 65'536;
     const std::int64_t row = graph_.value(op_.inputs.front()).numel() / CountRows();
-    const std::int64_t blocks = (row + kColumns - 1) / kColumns;
-    const std::int64_t waves = (blocks + gpu_.multiprocessors - 1) / gpu_.multiprocessors;
+    const std::int64_t blocks = DivideUp(row, kColumns);
+    const std::int64_t waves = DivideUp(blocks, gpu_.multiprocessors);
     const bool sums = op_.outputs.size() > 1 && !op_.outputs[1].is_none();
     const double summing = CountRows() > kManyRows ? Transfer(rates_.layer_norm_backward.share)
                                                    : static_cast<double>(CountRows() * waves) /

@@ -100,7 +100,6 @@ Json PrintHostReading(const HostReading& reading) {
   return json;
 }
 
-/// By stream, without compute's.
 Json PrintSegments(const std::vector<MeasuredSegment>& segments) {
   constexpr std::int64_t kMebibyte = Bytes::MiB(1).count();
   Json json = Json::array();
@@ -110,6 +109,7 @@ Json PrintSegments(const std::vector<MeasuredSegment>& segments) {
   return json;
 }
 
+/// By stream, without compute's.
 Json PrintWaitingDelays(const WaitingDelays& delays) {
   Json json = Json::object();
   for (std::size_t s = 1; s < delays.size(); ++s) {

@@ -41,9 +41,6 @@ SegmentPlacement ShuffledPlacement(std::uint32_t order) {
 }
 
 SegmentPlacement RecordedPlacement(const std::vector<std::uint64_t>& addresses) {
-  if (addresses.empty()) {
-    return {};
-  }
   return [addresses, next = std::size_t{0}, lowest = kEndOfAddresses](const Segment& made) mutable {
     if (next < addresses.size()) {
       return kEndOfAddresses + addresses[next++];

@@ -38,8 +38,7 @@ using SegmentPlacement = std::function<std::uint64_t(const Segment& segment)>;
 /// empty for order 0.
 SegmentPlacement ShuffledPlacement(std::uint32_t order);
 
-/// Addresses as recorded (AllocatorConfig::segment_addresses), then each below all before it; empty
-/// without any.
+/// Addresses as recorded (AllocatorConfig::segment_addresses), then each below all before it.
 SegmentPlacement RecordedPlacement(const std::vector<std::uint64_t>& addresses);
 
 /// The segments of an allocator, by dense index; indices of removed segments are given out again.

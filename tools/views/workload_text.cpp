@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "model/base/text.h"
 #include "model/cost/op_flops.h"
@@ -69,17 +71,18 @@ Bytes SavedBytes(const Graph& graph, const StepFacts& facts) {
 }
 
 std::string HeldLine(const Graph& graph) {
-  std::string names;
+  std::vector<std::string> names;
   Bytes bytes;
   for (const Subgraph& subgraph : graph.graphs) {
     for (const GraphOutput& output : subgraph.outputs) {
       if (output.kind == GraphOutputKind::kOutput && output.held) {
-        names += (names.empty() ? "" : ", ") + output.name;
+        names.push_back(output.name);
         bytes += graph.storage(graph.storage_of(output.value)).bytes;
       }
     }
   }
-  return names.empty() ? "" : TableLine("held by the caller", FormatBytes(bytes), names);
+  return names.empty() ? ""
+                       : TableLine("held by the caller", FormatBytes(bytes), Join(names, ", "));
 }
 
 constexpr std::array<std::string_view, 4> kClassNames = {"matrix products", "attention",
@@ -125,13 +128,10 @@ std::string GuessedLine(const Coverage& coverage, Duration all) {
   if (coverage.guessed_of.empty()) {
     return "";
   }
-  std::string names;
-  for (const std::string_view target : coverage.guessed_of) {
-    names += (names.empty() ? "" : ", ") + std::string(target);
-  }
-  return TableLine(
-      "  a guess", FormatDuration(coverage.guessed),
-      Percent(ShareOf(coverage.guessed, all)) + " of kernels that no profile has shown: " + names);
+  const std::vector<std::string> names(coverage.guessed_of.begin(), coverage.guessed_of.end());
+  return TableLine("  a guess", FormatDuration(coverage.guessed),
+                   Percent(ShareOf(coverage.guessed, all)) +
+                       " of kernels that no profile has shown: " + Join(names, ", "));
 }
 
 }  // namespace

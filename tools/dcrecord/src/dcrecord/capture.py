@@ -158,8 +158,3 @@ def _parameter_of(kind: Any) -> str | None:
     if isinstance(kind, GradAOTOutput) and isinstance(kind.grad_of, ParamAOTInput):
         return kind.grad_of.target
     return None
-
-
-def output_node(graph: GraphModule) -> Node:
-    """The node that returns."""
-    return next(node for node in reversed(graph.graph.nodes) if node.op == "output")

@@ -21,6 +21,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch import Tensor
@@ -138,9 +139,8 @@ def _to_type(self: Tensor, dtype: torch.dtype | None) -> Tensor:
 @contextmanager
 def _float32_layer_norm_statistics() -> Iterator[None]:
     """On CUDA native_layer_norm returns mean and reciprocal deviation in float32 for half-precision inputs."""
-    rules = fake_impls.op_implementations_dict
     operator = aten.native_layer_norm.default
-    before = rules[operator]
+    before = fake_impls.op_implementations_dict[operator]
 
     def as_on_cuda(fake_mode: Any, func: Any, *args: Any, **kwargs: Any) -> Any:
         output, mean, deviation = before(fake_mode, func, *args, **kwargs)
@@ -148,11 +148,8 @@ def _float32_layer_norm_statistics() -> Iterator[None]:
             mean, deviation = mean.to(torch.float32), deviation.to(torch.float32)
         return output, mean, deviation
 
-    rules[operator] = as_on_cuda
-    try:
+    with patch.dict(fake_impls.op_implementations_dict, {operator: as_on_cuda}):
         yield
-    finally:
-        rules[operator] = before
 
 
 @contextmanager
@@ -162,9 +159,8 @@ def cudnn_layouts() -> Iterator[None]:
     Without a GPU PyTorch finds no cuDNN for half precision and takes another backend's layout, also for fake CUDA tensors.
     Source: cudnn_conv_suggest_memory_format in aten/src/ATen/native/ConvUtils.h.
     """
-    rules = fake_impls.op_implementations_dict
     operators = (aten.convolution.default, aten.convolution_backward.default)
-    before = {operator: rules[operator] for operator in operators}
+    before = {operator: fake_impls.op_implementations_dict[operator] for operator in operators}
 
     def as_on_cuda(fake_mode: Any, func: Any, *args: Any, **kwargs: Any) -> Any:
         results = before[func](fake_mode, func, *args, **kwargs)
@@ -175,12 +171,8 @@ def cudnn_layouts() -> Iterator[None]:
         gradients = [None if result is None else result.to(memory_format=layout) for result in results[:2]]
         return (*gradients, results[2])
 
-    for operator in operators:
-        rules[operator] = as_on_cuda
-    try:
+    with patch.dict(fake_impls.op_implementations_dict, dict.fromkeys(operators, as_on_cuda)):
         yield
-    finally:
-        rules.update(before)
 
 
 def _convolution_layout(input: Tensor, weight: Tensor) -> torch.memory_format:

@@ -18,7 +18,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 
-from dcrecord.capture import Captured, output_node
+from dcrecord.capture import Captured
 from dcrecord.cuda_operators import cudnn_layouts
 from dcrecord.errors import RecorderError
 from dcrecord.running_statistics import IN_PLACE_OPERATORS, batch_norms_on_cuda
@@ -42,7 +42,7 @@ class Replayed:
 
     def outputs(self) -> list[Any]:
         """The nodes that the graph returns, None where it returns nothing."""
-        return list(output_node(self.graph).args[0])
+        return list(self.graph.graph.output_node().args[0])
 
     def operators(self) -> Iterator[Node]:
         """The calls of operators, in order."""

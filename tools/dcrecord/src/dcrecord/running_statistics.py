@@ -11,6 +11,7 @@ import operator
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch import Tensor
@@ -28,56 +29,47 @@ _COUNT = aten.add_.Tensor
 # Operators that write to buffers of a recorded graph.
 IN_PLACE_OPERATORS = (_IN_PLACE, _COUNT)
 
-# Of the batch norm that returns new statistics: position of an updated one among its results, and of the buffer that it
-# stands for among its arguments.
-_ARGUMENT_OF_RESULT = {3: 3, 4: 4}
+# Positions of the statistics among the results of the batch norm that returns new ones, and of the buffers that they
+# stand for among its arguments.
+_STATISTICS = (3, 4)
 
 
 def is_update(node: Node, kind: Any) -> bool:
     """Whether the joint graph's output `node`, which the forward leaves in the input of `kind`, is such an update of it."""
-    found = _batch_norm_of(node)
-    if found is not None:
-        before = found[0].args[found[1]]
-    else:
-        before = node.args[0] if _is_count(node) else None
+    before = _updated(node)
     return before is not None and isinstance(kind, BufferAOTInput) and before.meta.get("desc") == kind
 
 
 def update_in_place(forward: Graph, updates: int) -> None:
     """Rewrites the forward's first `updates` outputs, and returns what is left."""
-    returned = next(node for node in reversed(forward.nodes) if node.op == "output")
+    returned = forward.output_node()
     updated, rest = returned.args[0][:updates], returned.args[0][updates:]
     returned.args = (tuple(rest),)
     for node in updated:
-        found = _batch_norm_of(node)
-        if found is None:
-            _replace(forward, node, _COUNT, node.args)
-            continue
-        norm, argument = found
-        node.replace_all_uses_with(norm.args[argument])  # what the backward is handed, which reads it in evaluation only
+        if node.target is aten.add.Tensor:
+            _replace(forward, node, _COUNT)
+        else:  # the backward is handed the statistic, and reads it in evaluation only
+            node.replace_all_uses_with(_updated(node))
     for norm in [node for node in forward.nodes if node.target is _FUNCTIONAL]:
-        _replace(forward, norm, _IN_PLACE, norm.args)
+        _replace(forward, norm, _IN_PLACE)
 
 
-def _batch_norm_of(node: Node) -> tuple[Node, int] | None:
-    """The batch norm whose updated statistic this is, in the buffer's dtype, and the place of the buffer among its
-    arguments."""
+def _updated(node: Node) -> Node | None:
+    """What the node is a new value of: a batch norm's statistic, in the buffer's dtype, or a tensor to which a number was
+    added, if nobody but the next step reads the sum."""
+    if node.target is aten.add.Tensor:
+        return None if isinstance(node.args[1], Node) or len(node.users) > 1 else node.args[0]
     if node.target is aten._to_copy.default:
         node = node.args[0]
     if node.target is not operator.getitem or node.args[0].target is not _FUNCTIONAL:
         return None
-    argument = _ARGUMENT_OF_RESULT.get(node.args[1])
-    return None if argument is None else (node.args[0], argument)
+    norm, position = node.args
+    return norm.args[position] if position in _STATISTICS else None
 
 
-def _is_count(node: Node) -> bool:
-    """A tensor and a number are added up, and nobody but the next step reads the sum."""
-    return node.target is aten.add.Tensor and not isinstance(node.args[1], Node) and len(node.users) == 1
-
-
-def _replace(graph: Graph, node: Node, target: Any, args: Any) -> None:
+def _replace(graph: Graph, node: Node, target: Any) -> None:
     with graph.inserting_before(node):
-        new = graph.call_function(target, args, dict(node.kwargs))
+        new = graph.call_function(target, node.args, dict(node.kwargs))
     new.meta = dict(node.meta)
     node.replace_all_uses_with(new)
     graph.erase_node(node)
@@ -99,17 +91,8 @@ def batch_norms_on_cuda() -> Iterator[None]:
         aten.native_batch_norm_backward.default: _gradients,
     }
     # Where an operator has an entry in the table of meta kernels, fake tensors ask the rules before its decomposition.
-    tables = (fake_impls.op_implementations_dict, meta_table)
-    before = [{func: table[func] for func in own if func in table} for table in tables]
-    for table in tables:
-        table.update(own)
-    try:
+    with patch.dict(fake_impls.op_implementations_dict, own), patch.dict(meta_table, own):
         yield
-    finally:
-        for table, entries in zip(tables, before):
-            for func in own:
-                del table[func]
-            table.update(entries)
 
 
 def _results(fake_mode: Any, _: Any, input: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
