@@ -32,7 +32,7 @@ std::optional<std::int64_t> TileOf(std::string_view token) {
 std::int64_t OutputElements(const Graph& graph, OpId id) {
   std::int64_t elements = 0;
   for (const ValueId output : graph.op(id).outputs) {
-    elements = std::max(elements, graph.value(output).numel());
+    elements = std::max(elements, output.is_none() ? 0 : graph.value(output).numel());
   }
   return elements;
 }

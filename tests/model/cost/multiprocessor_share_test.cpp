@@ -87,6 +87,21 @@ TEST(MultiprocessorShareTest, WithoutTilesTheClassCounts) {
   EXPECT_EQ(share.room, kTime);
 }
 
+// The first convolution's backward pass has no gradient of the images: its tiles are the weight's,
+// 2048 as above.
+TEST(MultiprocessorShareTest, AResultThatNobodyWantsHasNoTiles) {
+  const Graph graph = ParseGraphText(
+      "graph first 1 tokens\n"
+      "input a bfloat16[8192,2048]\ninput b bfloat16[2048,8192]\nforward\n"
+      "  _, w: bfloat16[8192,8192] = aten::convolution_backward(a, b)\n"
+      "  l: bfloat16[] = aten::sum(w)\n  loss l\n");
+  Kernel kernel;
+  kernel.name = "sm90_xmma_wgrad_128x256x64";
+  kernel.ctas = 132;
+  const auto share = ShareOf(graph, OpId(0), DeviceUse::kMatmul, kTime, {&kernel, 1}, Gpu());
+  EXPECT_EQ(share.beside_collective, 1000 * 16 / 23);
+}
+
 /// Op 0: products of four experts.
 MultiprocessorShare ShareOfExperts(const Kernel* kernel) {
   const Graph graph = ParseGraphText(
