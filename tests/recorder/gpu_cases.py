@@ -136,6 +136,24 @@ class Convolutions(nn.Module):
         return functional.silu(hidden).float().mean()
 
 
+class BatchNorms(nn.Module):
+    """Images and rows with batch norms, whose statistics and counters are written in place; one without statistics."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(3, 16, 3, padding=1, bias=False)
+        self.norm = nn.BatchNorm2d(16)
+        self.second = nn.Conv2d(16, 16, 3, padding=1)
+        self.again = nn.BatchNorm2d(16, track_running_stats=False)
+        self.last = nn.Linear(16, 24)
+        self.rows = nn.BatchNorm1d(24)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        hidden = functional.max_pool2d(functional.relu(self.norm(self.first(images))), 3, stride=2, padding=1)
+        hidden = functional.relu6(self.again(self.second(hidden))) + hidden
+        return self.rows(self.last(functional.adaptive_avg_pool2d(hidden, 1).flatten(1))).float().square().mean()
+
+
 class Choices(nn.Module):
     """Indexing and selection: gather, index, scatter, where, topk, a constant of the code, float16 softmax."""
 
@@ -285,6 +303,8 @@ def cases() -> list[Case]:
         Case("autocast-zoo-float16", _of_module(AutocastZoo, (48, 32)), _options("math", **half)),
         Case("convolutions", _of_module(Convolutions, (2, 3, 16, 16)), _options("math")),
         Case("convolutions-autocast", _of_module(Convolutions, (2, 3, 16, 16)), _options("math", **autocast)),
+        Case("batch-norms", _of_module(BatchNorms, (8, 3, 16, 16)), _options("math")),
+        Case("batch-norms-autocast", _of_module(BatchNorms, (8, 3, 16, 16)), _options("math", **autocast)),
         Case("choices", _of_module(Choices, (4, 8), 40), _options("math")),
         Case("choices-float16", _of_module(Choices, (4, 8), 40), _options("math", dtype="float16")),
         Case("transformer-layer", _of_module(_transformer_layer, rows), _options("efficient")),

@@ -6,7 +6,7 @@ Nothing is replaced here: parameters and inputs are real CUDA tensors, and the a
 torch.nn.attention.sdpa_kernel. For each case DIR gets NAME.json.gz with the recording's summary. DIR/report.txt (and
 stdout) says two more things: whether the operators, when run on the GPU, return tensors of the recorded dtype, shape,
 strides, offset, storage size and aliasing; and whether the recorded graph computes the loss and the gradients that the
-module itself computes.
+module itself computes, and leaves the same in its buffers.
 """
 
 from __future__ import annotations
@@ -109,7 +109,8 @@ def run_and_compare(document: dict[str, Any], workload: Workload, inputs: list[A
     interpreter = Interpreter.of(document, DEVICE)
     parameters = dict(workload.body.named_parameters())
     given = {entry["value"]: parameters[entry["name"]].detach() for entry in document["params"]}
-    given |= interpreter.buffers()
+    buffers = interpreter.buffers()
+    given |= buffers
     given |= {entry["value"]: tensor for entry, tensor in zip(document["inputs"], inputs)}
     forward, backward = document["graphs"]
     observed = Observed(document)
@@ -123,14 +124,22 @@ def run_and_compare(document: dict[str, Any], workload: Workload, inputs: list[A
         name = document["params"][entry["param"]]["name"]
         expected = parameters[name].grad.float()
         errors[name] = float((gradients[entry["value"]].float() - expected).norm() / expected.norm().clamp(min=1e-30))
+    left = dict(workload.body.named_buffers())
+    otherwise = [entry["name"] for entry in document["buffers"] if left_otherwise(left.get(entry["name"]), buffers[entry["value"]])]
     with_gradient = {name for name, parameter in parameters.items() if parameter.grad is not None}
     return {
         "loss_difference": float(loss - expected_loss),
         "largest_gradient_error": max(errors.values()),
         "gradients_missing": sorted(with_gradient - set(errors)),
+        "buffers_otherwise": sorted(otherwise),
         "mismatches": observed.mismatches[:20],
         "mismatch_count": len(observed.mismatches),
     }
+
+
+def left_otherwise(by_module: torch.Tensor | None, by_graph: torch.Tensor) -> bool:
+    """Whether the step left other contents in a buffer; a constant of the trace, which no module has, is as it was."""
+    return by_module is not None and not torch.equal(by_module, by_graph)
 
 
 def run_module(workload: Workload, inputs: list[Any], options: Options) -> torch.Tensor:
