@@ -221,7 +221,8 @@ Duration KernelGap(const KernelTimes& times, std::int64_t step_ns, std::int64_t 
   return Duration::FromNs(std::max<std::int64_t>(0, (step_ns - busy) / count));
 }
 
-/// Kernels are listed once each, however many ops launch alike ones.
+/// Kernels are listed once each, however many ops launch alike ones. Of one name and grid some go
+/// through much more than others: those that differ by more than a quarter are not alike.
 std::uint32_t Intern(Profile& profile,
                      std::map<std::string, std::uint32_t>& known,
                      const KernelRecord& record,
@@ -232,9 +233,11 @@ std::uint32_t Intern(Profile& profile,
   kernel.ctas = record.ctas;
   kernel.threads = record.threads;
   kernel.shared_memory = Bytes(record.shared_memory);
-  const std::string key = kernel.name + "/" + std::to_string(kernel.ctas) + "/" +
-                          std::to_string(kernel.threads) + "/" +
-                          std::to_string(record.shared_memory);
+  const double quarters =
+      std::log(static_cast<double>(std::max<std::int64_t>(1, median_ns))) / std::log(1.25);
+  const std::string key =
+      kernel.name + "/" + std::to_string(kernel.ctas) + "/" + std::to_string(kernel.threads) + "/" +
+      std::to_string(record.shared_memory) + "/" + std::to_string(std::lround(quarters));
   const auto [entry, added] =
       known.emplace(key, static_cast<std::uint32_t>(profile.kernels.size()));
   if (added) {

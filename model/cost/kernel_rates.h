@@ -48,6 +48,8 @@ struct SoftmaxRates {
   double long_rows = 1;
   double long_rows_backward = 1;
   Duration block;  // of a thread block a row: longer rows that fill no multiple of 16 bytes
+  double short_elements_per_second = 0;  // of up to 1,024 elements in half precision, each row
+                                         // filled up to a power of two
 };
 
 /// Layer norms: one thread block a row.
@@ -101,9 +103,12 @@ struct IndexingRates {
   double scatter_added = 0;               // of scatter_add, in atomic additions
   Duration sort;                          // of some ten thousand keys, however few
   Duration put;                           // of index_put: looking for indices outside, and sorting
+  Duration put_few;                       // … of up to 3,072 indices, a tensor of them
   double elements_per_second = 0;         // added by it, in rows
   Duration same_row;                      // each more that is added to one row of the table
   double single_elements_per_second = 0;  // … one by one, where an index names no row
+  double single_sums_per_second = 0;      // … elements that they are added to
+  double looked_up = 0;                   // of index, one by one
 };
 
 /// Group norms, in several kernels.
@@ -115,10 +120,29 @@ struct GroupNormRates {
   double backward_elements_per_second = 0;
 };
 
-/// Means of windows: elements of all windows a second.
+/// Batch norms, a thread block a channel (BatchNormSeconds).
+struct BatchNormRates {
+  Duration block;                  // of a thread block, besides its rounds
+  Duration round;                  // of all its threads: until memory answers
+  Duration cached_round;           // … or the L2 cache
+  Duration busy_round;             // that a round keeps its neighbours on the multiprocessor
+  double elements_per_second = 0;  // where channels are last
+};
+
+/// What stands behind the sums of a batch norm.
+struct BatchNormWriting {
+  double elements_per_second = 0;
+  double blocks_per_second = 0;  // thread blocks, however little they write
+};
+
+/// Windows: elements of all of them a second.
 struct PoolingRates {
-  double forward = 0;
+  double forward = 0;  // means
   double backward = 0;
+  double maximum = 0;
+  double maximum_backward = 0;
+  double unfolded = 0;  // im2col
+  double folded = 0;    // col2im
 };
 
 /// at::cat, a kernel for each 128 parts at most (ConcatenationTime).
@@ -132,20 +156,39 @@ struct ConcatenationRates {
                                  // other
 };
 
+/// A convolution of each channel alone where channels are not last: picoseconds that the whole GPU
+/// takes for an element that is made.
+struct PlanarDepthwiseRates {
+  double element = 0;
+  double row = 0;               // of the window
+  double tap = 0;               // element of the window
+  double unrolled_element = 0;  // windows of 3 x 3 and 5 x 5
+  double unrolled_tap = 0;
+};
+
 /// Convolutions in half precision, and what stands before and behind them.
 struct ConvolutionRates {
-  double forward = 1;       // share of the peak
-  double backward = 1;      // the same
-  double few_channels = 1;  // of the peak, with fewer than eight channels in
+  double forward = 1;              // share of the peak
+  double backward = 1;             // the same
+  double images = 1;               // … of products of an image each
+  double few_channels = 1;         // of the peak, with fewer than eight channels in
+  double few_channels_planar = 1;  // … where they need not be brought last
+  double unaligned_weight = 1;     // … with kernels of one element whose weight begins at no
+                                   // multiple of 16 bytes
   double half_aligned = 1;  // … with kernels of one element over channels that are not last and
                             // begin at multiples of 4 or 8 bytes but not of 16
   double unaligned = 1;     // … at odd multiples of 2 bytes
   double depthwise = 0;     // multiply-adds a second, each channel alone
   double depthwise_backward = 0;  // the same, of both gradients
-  double planar_depthwise = 0;    // the same where channels are not last: PyTorch's own kernels
-  double planar_depthwise_backward = 0;
+  PlanarDepthwiseRates planar_depthwise;
+  PlanarDepthwiseRates planar_depthwise_backward;  // of the input's gradient
+  Duration depthwise_image;  // of the weight's, planar: a thread block's round of images, …
+  Duration depthwise_round;  // … each 32 of their elements
+  Duration backward_pass;    // besides its products
+  Duration image_sum;        // adding an image's gradient of the weight, kernels of one element
   double layout = 0;         // elements a second that change between layouts
-  double weight_layout = 0;  // the same, of weights, and of images of fewer than 8 channels
+  double weight_layout = 0;  // the same, of weights
+  double few_channels_layout = 0;  // the same, of images of fewer than 8 channels
 };
 
 struct ProductRates {
@@ -154,9 +197,11 @@ struct ProductRates {
   double half_aligned = 1;  // of the peak where rows begin at multiples of 4 or 8 bytes but not of
                             // 16: large products (SlowProductShare)
   double unaligned = 1;     // … at odd multiples of 2 bytes
-  double unaligned_transposed = 1;  // … and the second factor is transposed
-  double float32 = 1;               // … of float32's
-  double grouped = 1;               // of the peak: experts, each with rows of its own
+  double unaligned_transposed = 1;       // … and the second factor is transposed
+  double float32 = 1;                    // … of float32's
+  double grouped = 1;                    // of the peak: experts, each with rows of its own
+  double vectors_per_second = 0;         // of a batch, matrices times a vector each
+  double outer_elements_per_second = 0;  // … and products of two vectors
 };
 
 /// What a roofline of two rates leaves out, as far as it is known of a GPU. Source: docs/costs.md.
@@ -183,6 +228,9 @@ struct KernelRates {
   AttentionEnds cudnn_attention_ends;
   IndexingRates indexing;
   GroupNormRates group_norm;
+  BatchNormRates batch_norm;
+  BatchNormRates batch_norm_backward;
+  BatchNormWriting batch_norm_writing;
   PoolingRates pooling;
   ConcatenationRates concatenation;
   ConvolutionRates convolution;

@@ -45,6 +45,7 @@ void ReadSoftmaxRates(ObjectReader& fields, SoftmaxRates& rates) {
   ReadShare(fields, "middle_rows", rates.middle_rows);
   ReadShare(fields, "long_rows", rates.long_rows);
   ReadShare(fields, "long_rows_backward", rates.long_rows_backward);
+  ReadPositive(fields, "short_elements_per_second", rates.short_elements_per_second);
   fields.Required("block", ReadDuration, rates.block);
 }
 
@@ -74,6 +75,8 @@ void ReadProductRates(ObjectReader& fields, ProductRates& rates) {
   ReadShare(fields, "half_aligned", rates.half_aligned);
   ReadShare(fields, "float32", rates.float32);
   ReadShare(fields, "grouped", rates.grouped);
+  ReadPositive(fields, "vectors_per_second", rates.vectors_per_second);
+  ReadPositive(fields, "outer_elements_per_second", rates.outer_elements_per_second);
 }
 
 void ReadEfficientAttention(ObjectReader& fields, EfficientAttentionRates& rates) {
@@ -93,9 +96,26 @@ void ReadGroupNorm(ObjectReader& fields, GroupNormRates& rates) {
   ReadPositive(fields, "backward_elements_per_second", rates.backward_elements_per_second);
 }
 
+void ReadBatchNorm(ObjectReader& fields, BatchNormRates& rates) {
+  fields.Required("block", ReadDuration, rates.block);
+  fields.Required("round", ReadDuration, rates.round);
+  fields.Required("cached_round", ReadDuration, rates.cached_round);
+  fields.Required("busy_round", ReadDuration, rates.busy_round);
+  ReadPositive(fields, "elements_per_second", rates.elements_per_second);
+}
+
+void ReadBatchNormWriting(ObjectReader& fields, BatchNormWriting& rates) {
+  ReadPositive(fields, "elements_per_second", rates.elements_per_second);
+  ReadPositive(fields, "blocks_per_second", rates.blocks_per_second);
+}
+
 void ReadPooling(ObjectReader& fields, PoolingRates& rates) {
   ReadPositive(fields, "forward", rates.forward);
   ReadPositive(fields, "backward", rates.backward);
+  ReadPositive(fields, "maximum", rates.maximum);
+  ReadPositive(fields, "maximum_backward", rates.maximum_backward);
+  ReadPositive(fields, "unfolded", rates.unfolded);
+  ReadPositive(fields, "folded", rates.folded);
 }
 
 void ReadIndexing(ObjectReader& fields, IndexingRates& rates) {
@@ -103,9 +123,12 @@ void ReadIndexing(ObjectReader& fields, IndexingRates& rates) {
   ReadPositive(fields, "scatter_added", rates.scatter_added);
   fields.Required("sort", ReadDuration, rates.sort);
   fields.Required("put", ReadDuration, rates.put);
+  fields.Required("put_few", ReadDuration, rates.put_few);
   ReadPositive(fields, "elements_per_second", rates.elements_per_second);
   fields.Required("same_row", ReadDuration, rates.same_row);
   ReadPositive(fields, "single_elements_per_second", rates.single_elements_per_second);
+  ReadPositive(fields, "single_sums_per_second", rates.single_sums_per_second);
+  ReadPositive(fields, "looked_up", rates.looked_up);
 }
 
 void ReadConcatenation(ObjectReader& fields, ConcatenationRates& rates) {
@@ -116,18 +139,37 @@ void ReadConcatenation(ObjectReader& fields, ConcatenationRates& rates) {
   ReadShare(fields, "hidden", rates.hidden);
 }
 
+void ReadPlanarDepthwise(ObjectReader& fields, PlanarDepthwiseRates& rates) {
+  ReadPositive(fields, "element", rates.element);
+  ReadPositive(fields, "row", rates.row);
+  ReadPositive(fields, "tap", rates.tap);
+  ReadPositive(fields, "unrolled_element", rates.unrolled_element);
+  ReadPositive(fields, "unrolled_tap", rates.unrolled_tap);
+}
+
 void ReadConvolution(ObjectReader& fields, ConvolutionRates& rates) {
   ReadShare(fields, "forward", rates.forward);
   ReadShare(fields, "backward", rates.backward);
+  ReadShare(fields, "images", rates.images);
   ReadShare(fields, "few_channels", rates.few_channels);
+  ReadShare(fields, "few_channels_planar", rates.few_channels_planar);
+  ReadShare(fields, "unaligned_weight", rates.unaligned_weight);
   ReadShare(fields, "half_aligned", rates.half_aligned);
   ReadShare(fields, "unaligned", rates.unaligned);
   ReadPositive(fields, "depthwise", rates.depthwise);
   ReadPositive(fields, "depthwise_backward", rates.depthwise_backward);
-  ReadPositive(fields, "planar_depthwise", rates.planar_depthwise);
-  ReadPositive(fields, "planar_depthwise_backward", rates.planar_depthwise_backward);
+  ReadPart(fields, "planar_depthwise",
+           [&](ObjectReader& inner) { ReadPlanarDepthwise(inner, rates.planar_depthwise); });
+  ReadPart(fields, "planar_depthwise_backward", [&](ObjectReader& inner) {
+    ReadPlanarDepthwise(inner, rates.planar_depthwise_backward);
+  });
+  fields.Required("depthwise_image", ReadDuration, rates.depthwise_image);
+  fields.Required("depthwise_round", ReadDuration, rates.depthwise_round);
+  fields.Required("backward_pass", ReadDuration, rates.backward_pass);
+  fields.Required("image_sum", ReadDuration, rates.image_sum);
   ReadPositive(fields, "layout", rates.layout);
   ReadPositive(fields, "weight_layout", rates.weight_layout);
+  ReadPositive(fields, "few_channels_layout", rates.few_channels_layout);
 }
 
 void ReadAttention(ObjectReader& fields, AttentionRates& rates) {
@@ -190,6 +232,9 @@ KernelRates ReadKernelRates(ObjectReader& fields) {
   });
   read("indexing", ReadIndexing, rates.indexing);
   read("group_norm", ReadGroupNorm, rates.group_norm);
+  read("batch_norm", ReadBatchNorm, rates.batch_norm);
+  read("batch_norm_backward", ReadBatchNorm, rates.batch_norm_backward);
+  read("batch_norm_writing", ReadBatchNormWriting, rates.batch_norm_writing);
   read("pooling", ReadPooling, rates.pooling);
   read("concatenation", ReadConcatenation, rates.concatenation);
   read("convolution", ReadConvolution, rates.convolution);

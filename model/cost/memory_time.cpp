@@ -2,15 +2,16 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <utility>
 #include <vector>
 
 #include "model/cost/element_access.h"
+#include "model/cost/indexing_time.h"
 #include "model/cost/norm_time.h"
 #include "model/cost/op_flops.h"
 #include "model/cost/reduce_shape.h"
 #include "model/cost/roofline.h"
-#include "model/cost/rows_by_index.h"
 #include "model/graph/spanned_elements.h"
 
 namespace dcsim {
@@ -54,6 +55,9 @@ class MemoryWork {
     if (const auto norm = FindNormSeconds(graph_, id_, gpu_)) {
       return *norm;
     }
+    if (const auto indexing = FindIndexingSeconds(graph_, id_, gpu_)) {
+      return *indexing;
+    }
     if (const auto part = FindPart()) {
       return (this->*part)();
     }
@@ -71,19 +75,11 @@ class MemoryWork {
 
   /// What an op of this very name takes, or null.
   Part FindPart() const {
-    static constexpr std::array<std::pair<std::string_view, Part>, 22> kParts = {{
-        {"aten::embedding", &MemoryWork::Embedding},
-        {"aten::embedding_dense_backward", &MemoryWork::EmbeddingBackward},
+    static constexpr std::array<std::pair<std::string_view, Part>, 16> kParts = {{
         {"aten::cat", &MemoryWork::Concatenation},
         {"aten::copy", &MemoryWork::CopiedInto},
         {"aten::stack", &MemoryWork::Concatenation},
         {"aten::nll_loss_backward", &MemoryWork::Filled},
-        {"aten::index.Tensor", &MemoryWork::Lookup},
-        {"aten::index_put", &MemoryWork::IndexPut},
-        {"aten::_unsafe_index_put", &MemoryWork::IndexPut},
-        {"aten::gather", &MemoryWork::Gathered},
-        {"aten::scatter.src", &MemoryWork::Scattered},
-        {"aten::scatter_add", &MemoryWork::Scattered},
         {"aten::sort", &MemoryWork::Sorted},
         {"aten::argsort", &MemoryWork::Sorted},
         {"aten::slice_backward", &MemoryWork::Padded},
@@ -94,6 +90,8 @@ class MemoryWork {
         {"aten::avg_pool2d_backward", &MemoryWork::Pooled},
         {"aten::max_pool2d_with_indices", &MemoryWork::Pooled},
         {"aten::max_pool2d_with_indices_backward", &MemoryWork::Pooled},
+        {"aten::im2col", &MemoryWork::Unfolded},
+        {"aten::col2im", &MemoryWork::Folded},
     }};
     const auto* const named = std::find_if(
         kParts.begin(), kParts.end(), [&](const auto& entry) { return entry.first == target_; });
@@ -102,11 +100,7 @@ class MemoryWork {
                                                : nullptr;
   }
 
-  double Embedding() const {
-    return std::max(Transfer(CountBytes(graph_, id_), rates_.plain),
-                    Numel(op_.inputs.back()) / rates_.lookups_per_second);
-  }
-  double Filled() const { return Filling(Result()); }
+  double Filled() const { return FillSeconds(Result(), gpu_); }
   double Sorted() const { return rates_.indexing.sort.seconds(); }
   /// Padding by nothing, or by less, copies what is left.
   double Padded() const {
@@ -118,7 +112,8 @@ class MemoryWork {
     return Result().numel() < source.numel()
                ? std::max(copying, static_cast<double>(Result().numel()) /
                                        rates_.elements_per_second.broadcast)
-               : Filling(Result()) + Numel(op_.inputs.front()) / rates_.elements_per_second.alike;
+               : FillSeconds(Result(), gpu_) +
+                     Numel(op_.inputs.front()) / rates_.elements_per_second.alike;
   }
   /// One kernel a dimension.
   double Rolled() const {
@@ -140,7 +135,23 @@ class MemoryWork {
     }
     const double means = IsBackward() ? Numel(op_.inputs.front()) : Numel(op_.first_output());
     const PoolingRates& rates = rates_.pooling;
+    if (target_.starts_with("aten::max")) {
+      return means * window / (IsBackward() ? rates.maximum_backward : rates.maximum);
+    }
     return means * window / (IsBackward() ? rates.backward : rates.forward);
+  }
+
+  /// Windows into columns, and columns added up into images.
+  double Unfolded() const {
+    return CopyingFirst() + Numel(op_.first_output()) / rates_.pooling.unfolded;
+  }
+  double Folded() const {
+    return CopyingFirst() + Numel(op_.inputs.front()) / rates_.pooling.folded;
+  }
+  /// Into a contiguous tensor, where it is none.
+  double CopyingFirst() const {
+    const Value& first = graph_.value(op_.inputs.front());
+    return first.is_contiguous() ? 0 : ContiguousCopySeconds(first, gpu_);
   }
 
   /// Of the op's arguments the first list of numbers, or null.
@@ -157,59 +168,6 @@ class MemoryWork {
   double Numel(ValueId value) const { return static_cast<double>(graph_.value(value).numel()); }
 
   double Transfer(Bytes bytes, double share) const { return TransferSeconds(bytes, gpu_, share); }
-
-  /// Elements that one set of indices names: what stands behind the indexed dimensions.
-  double IndexedRow() const {
-    const Value& source = graph_.value(op_.inputs.front());
-    std::size_t indexed = 0;
-    for (const Argument& argument : op_.arguments) {
-      const auto* indices = std::get_if<std::vector<ValueId>>(&argument);
-      indexed = indices == nullptr ? indexed : indices->size();
-    }
-    double row = 1;
-    for (std::size_t i = indexed; i < source.shape.size(); ++i) {
-      row *= static_cast<double>(source.shape[i]);
-    }
-    return row;
-  }
-
-  double Lookup() const {
-    const auto elements = static_cast<double>(Result().numel());
-    const double row = IndexedRow();
-    return row > 1 ? std::max(Transfer(Result().bytes() * 2, rates_.plain),
-                              elements / row / rates_.lookups_per_second)
-                   : elements / rates_.elements_per_second.alike;
-  }
-
-  /// Rows that go to one row of the table are added one behind the other: as many as there would be
-  /// if all came up alike (how often each does is not known).
-  double SameRows(double elements) const {
-    const double rows = elements / std::max(Numel(op_.inputs.front()), 1.0);
-    return IndexedRow() > 1 ? rows * rates_.indexing.same_row.seconds() : 0;
-  }
-
-  double IndexPut() const {
-    const IndexingRates& rates = rates_.indexing;
-    const double elements = Numel(op_.inputs.back());
-    const bool adds = AddsByIndex(graph_, id_);
-    const double rate = !adds              ? rates_.elements_per_second.alike
-                        : IndexedRow() > 1 ? rates.elements_per_second
-                                           : rates.single_elements_per_second;
-    return Copying() + (adds ? rates.put.seconds() + SameRows(elements) : 0) + elements / rate;
-  }
-
-  /// Elements one by one, each at an index of its own.
-  double Gathered() const { return Numel(op_.inputs[1]) / rates_.indexing.gathered; }
-  double Scattered() const {
-    const IndexingRates& rates = rates_.indexing;
-    const bool adds = target_ == "aten::scatter_add";
-    return Copying() + Numel(op_.inputs[1]) / (adds ? rates.scatter_added : rates.gathered);
-  }
-
-  double Filling(const Value& value) const {
-    return std::max(Transfer(value.bytes(), 1),
-                    static_cast<double>(value.numel()) / rates_.elements_per_second.filled);
-  }
 
   /// The first operand, which the op then writes into.
   double Copying() const {
@@ -273,6 +231,18 @@ class MemoryWork {
                : rows * rates_.softmax.block.seconds() / (gpu_.multiprocessors * kBlocks);
   }
 
+  /// In half precision a warp computes longer than memory takes for its row, which it fills up to a
+  /// power of two.
+  double ShortRows(std::int64_t row) const {
+    if (IsBackward() || ElementBytes(graph_.value(op_.inputs.front()).dtype) > 2) {
+      return 0;
+    }
+    const auto padded = std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(row, 1)));
+    const auto rows =
+        static_cast<double>(Result().numel()) / static_cast<double>(std::max<std::int64_t>(row, 1));
+    return rows * static_cast<double>(padded) / rates_.softmax.short_elements_per_second;
+  }
+
   /// Rows of 1,024 elements or fewer lie in a warp's registers, of 2,048 with fewer warps.
   double Softmax() const {
     constexpr std::int64_t kShort = 1024;
@@ -285,7 +255,8 @@ class MemoryWork {
     const double share = row <= kShort    ? rates_.plain
                          : row <= kMiddle ? (IsBackward() ? rates_.plain : rates.middle_rows)
                                           : long_rows;
-    const double seconds = std::max(Transfer(bytes, share), row > kShort ? UnevenRows(row) : 0);
+    const double seconds =
+        std::max(Transfer(bytes, share), row > kShort ? UnevenRows(row) : ShortRows(row));
     if (IsBackward() && !logarithm) {
       return seconds + Transfer(bytes, rates_.plain);  // gradient times result, in a kernel before
     }
@@ -297,16 +268,6 @@ class MemoryWork {
     const Bytes masked(Result().numel() * (ElementBytes(Result().dtype) + 1));
     return seconds + Transfer(masked, rates_.plain) + RowsOfBooleans() +
            elements / rates_.elements_per_second.alike;
-  }
-
-  double EmbeddingBackward() const {
-    const EmbeddingBackwardRates& rates = rates_.embedding_backward;
-    const double indices = Numel(op_.inputs.back());
-    const double adding =
-        !SortsIndices(graph_, id_)
-            ? indices * rates.index.seconds()
-            : rates.sort.seconds() + Numel(op_.inputs.front()) / rates.elements_per_second;
-    return Filling(Result()) + adding;
   }
 
   double Concatenation() const {
@@ -331,6 +292,11 @@ class MemoryWork {
 
 double MemorySeconds(const Graph& graph, OpId id, const GpuSpec& gpu) {
   return MemoryWork(graph, id, gpu).Seconds();
+}
+
+double FillSeconds(const Value& value, const GpuSpec& gpu) {
+  return std::max(TransferSeconds(value.bytes(), gpu, 1),
+                  static_cast<double>(value.numel()) / gpu.kernels->elements_per_second.filled);
 }
 
 double ContiguousCopySeconds(const Value& value, const GpuSpec& gpu) {

@@ -12,15 +12,17 @@ namespace dcsim {
 ///   softmax, its backward bytes, by the length of its rows; _safe_softmax and _softmax's backward
 ///                         are several kernels
 ///   norms                 norm_time.h
-///   pooling               elements of all windows
-///   embedding             bytes, or rows; its backward fills the table and adds rows
+///   embeddings, indices   indexing_time.h
+///   pooling, im2col       elements of all windows
 ///   cat, stack            bytes; by elements where a part is not contiguous
-///   index, index_put      rows; the latter copies its tensor first and looks at all indices
 ///   padding, slices'      filling the result, then copying the operand into it
 ///   backward
 ///
 /// Source: docs/costs.md.
 double MemorySeconds(const Graph& graph, OpId id, const GpuSpec& gpu);
+
+/// Of filling a tensor with one value on a GPU whose file has `kernels`, seconds.
+double FillSeconds(const Value& value, const GpuSpec& gpu);
 
 /// Of copying a tensor into a contiguous one on a GPU whose file has `kernels`, seconds.
 double ContiguousCopySeconds(const Value& value, const GpuSpec& gpu);

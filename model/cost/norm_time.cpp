@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/cost/batch_norm_time.h"
 #include "model/cost/memory_time.h"
 #include "model/cost/op_flops.h"
 #include "model/cost/roofline.h"
@@ -34,44 +35,18 @@ class NormWork {
     const GroupNormRates& rates = rates_.group_norm;
     const double elements = Numel(op_.inputs.front());
     if (backward_) {
-      return BackwardOfAll(elements);
+      return rates.backward_start.seconds() + elements / rates.backward_elements_per_second;
     }
     const double groups = op_.outputs.size() > 1 ? Numel(op_.outputs[1]) : 1;  // their means
-    return ForwardOfAll(elements, elements / groups / rates.group_elements_per_second);
-  }
-
-  /// A thread block sums a channel, and in the backward goes through it once more; where channels
-  /// lie last, all blocks do. In evaluation nothing is summed forward.
-  double BatchNorm() const {
-    if (Names("no_training")) {
-      return Transfer(rates_.plain);
-    }
-    const Value& input = graph_.value(op_.inputs[backward_ && op_.inputs.size() > 1 ? 1 : 0]);
-    const auto elements = static_cast<double>(input.numel());
-    const double channels =
-        input.shape.size() > 1 ? std::max(static_cast<double>(input.shape[1]), 1.0) : 1;
-    const double channel = input.is_contiguous()
-                               ? elements / channels / rates_.group_norm.group_elements_per_second
-                               : 0;
-    return backward_ ? std::max(BackwardOfAll(elements), 2 * channel)
-                     : ForwardOfAll(elements, channel);
+    return std::max(rates.start.seconds() + elements / rates.elements_per_second,
+                    elements / groups / rates.group_elements_per_second +
+                        elements / rates_.elements_per_second.alike);
   }
 
  private:
   double Numel(ValueId value) const { return static_cast<double>(graph_.value(value).numel()); }
   double Transfer(double share) const {
     return TransferSeconds(CountBytes(graph_, id_), gpu_, share);
-  }
-
-  /// Of group norms: all elements, or what one thread block sums and then writing.
-  double ForwardOfAll(double elements, double block) const {
-    const GroupNormRates& rates = rates_.group_norm;
-    return std::max(rates.start.seconds() + elements / rates.elements_per_second,
-                    block + elements / rates_.elements_per_second.alike);
-  }
-  double BackwardOfAll(double elements) const {
-    const GroupNormRates& rates = rates_.group_norm;
-    return rates.backward_start.seconds() + elements / rates.backward_elements_per_second;
   }
 
   double MakingContiguous() const {
@@ -127,7 +102,7 @@ std::optional<double> FindNormSeconds(const Graph& graph, OpId id, const GpuSpec
     return work.GroupNorm();
   }
   if (work.Names("batch_norm")) {
-    return work.BatchNorm();
+    return BatchNormSeconds(graph, id, gpu);
   }
   if (work.Names("layer_norm") || work.Names("rms_norm")) {
     return work.LayerNorm();

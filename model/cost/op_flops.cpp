@@ -80,13 +80,6 @@ const Argument* FindArgument(const Graph& graph, const Op& op, std::string_view 
   return nullptr;
 }
 
-/// Whether an argument of that name is true.
-bool HasFlag(const Graph& graph, const Op& op, std::string_view name) {
-  const Argument* argument = FindArgument(graph, op, name);
-  const bool* flag = argument != nullptr ? std::get_if<bool>(argument) : nullptr;
-  return flag != nullptr && *flag;
-}
-
 /// Whether an argument of that name is a tensor.
 bool HasTensor(const Graph& graph, const Op& op, std::string_view name) {
   const Argument* argument = FindArgument(graph, op, name);
@@ -123,6 +116,12 @@ std::int64_t ConvolutionFlops(const Graph& graph, OpId id) {
 }
 
 }  // namespace
+
+bool HasFlag(const Graph& graph, const Op& op, std::string_view name) {
+  const Argument* argument = FindArgument(graph, op, name);
+  const bool* flag = argument != nullptr ? std::get_if<bool>(argument) : nullptr;
+  return flag != nullptr && *flag;
+}
 
 std::optional<ProductFactors> FindFactors(const Graph& graph, OpId id) {
   const Op& op = graph.op(id);

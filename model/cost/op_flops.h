@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string_view>
 
 #include "model/ir/graph.h"
 
@@ -43,6 +44,9 @@ struct ProductShape {
 
 /// Nothing for an op that is no matrix product (convolutions are none).
 std::optional<ProductShape> FindProduct(const Graph& graph, OpId id);
+
+/// Whether the op's schema has an argument of that name and the call says true.
+bool HasFlag(const Graph& graph, const Op& op, std::string_view name);
 
 /// The two factors of a matrix product.
 struct ProductFactors {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/cost/convolution_time.h"
 #include "model/cost/op_flops.h"
 #include "model/cost/product_time.h"
 #include "model/cost/roofline.h"
@@ -111,7 +112,7 @@ Duration ParamAlignment::ConvolutionDelay(const Graph& graph, OpId id, const Gpu
   const ConvolutionRates& rates = gpu.kernels->convolution;
   const double products = backward && made(1) ? 2 : 1;
   return FromSeconds(SecondsAtPeak(graph, id, gpu) / products *
-                     (1 / rates.few_channels - 1 / (backward ? rates.backward : rates.forward)));
+                     (1 / rates.unaligned_weight - 1 / rates.images));
 }
 
 }  // namespace dcsim

@@ -20,9 +20,9 @@ class ParamAlignment {
 
   /// What an op takes besides `time`, measured or priced with its parameters at multiples of 16
   /// bytes: of a product what it takes at SlowProductShare, of a convolution with kernels of one
-  /// element its FLOPs at `few_channels`, of
-  /// layer norms and embeddings what `unaligned_layer_norm` and `unaligned_lookups` say, of
-  /// everything else nothing. Half precision only. Source: docs/costs.md.
+  /// element its FLOPs at `unaligned_weight`, of layer norms and embeddings what
+  /// `unaligned_layer_norm` and `unaligned_lookups` say, of everything else nothing. Half precision
+  /// only. Source: docs/costs.md.
   Duration Delay(const Graph& graph, OpId id, Duration time, const GpuSpec& gpu) const;
 
  private:

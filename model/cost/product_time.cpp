@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "model/base/units.h"
-#include "model/cost/memory_time.h"
+#include "model/cost/convolution_time.h"
 #include "model/cost/roofline.h"
 
 namespace dcsim {
@@ -15,7 +15,6 @@ namespace {
 // do.
 constexpr std::int64_t kAlignment = 16;
 constexpr std::int64_t kHalfAlignment = 4;
-constexpr std::int64_t kFewChannels = 8;
 
 /// Whether rows (or columns, whichever lie together) of a matrix begin at multiples of `bytes`.
 bool IsAligned(const Value& matrix, std::int64_t bytes) {
@@ -62,26 +61,19 @@ double RoomOfTiles(const ProductShape& of, std::int64_t a, std::int64_t b, std::
   return static_cast<double>(DivideUp(tiles, at_once) * at_once * a * b);
 }
 
-/// What slow kernels leave busy, relative to large products.
-double UseOfSlowTiles(const ProductShape& of, int multiprocessors) {
-  constexpr std::array<std::pair<std::int64_t, std::int64_t>, 3> kTiles = {
-      {{128, 128}, {128, 64}, {64, 64}}};
-  constexpr double kTile = 40;
-  constexpr double kDepth = 160;  // what a tile takes before and behind its products
-  const std::int64_t at_once = std::int64_t{2} * multiprocessors;
-  const auto whole = static_cast<double>(of.products * of.rows * of.columns);
-  double best = 0;
-  for (const auto& [a, b] : kTiles) {
-    best = std::max(best, TileSpeed(kTile, a, b) / TileSpeed(kTile, 128, 128) * whole /
-                              RoomOfTiles(of, a, b, at_once));
-  }
-  const auto depth = static_cast<double>(of.depth);
-  return best * depth / (depth + kDepth);
-}
-
 bool IsTransposed(const Value& matrix) {
   const std::size_t rank = matrix.shape.size();
   return rank >= 2 && matrix.strides[rank - 2] == 1 && matrix.strides[rank - 1] != 1;
+}
+
+/// A batch of matrices times a vector each, or of two vectors: no products of tiles.
+std::optional<double> VectorsSeconds(const ProductShape& of, const ProductRates& rates) {
+  const auto products = static_cast<double>(of.products);
+  if (of.depth == 1) {
+    return products * static_cast<double>(of.rows * of.columns) / rates.outer_elements_per_second;
+  }
+  return std::min(of.rows, of.columns) == 1 ? std::optional(products / rates.vectors_per_second)
+                                            : std::nullopt;
 }
 
 /// Share of the peak that the op's products reach.
@@ -122,101 +114,26 @@ double UseOfTiles(const ProductShape& of, double tile, int multiprocessors) {
   return best;
 }
 
-bool HasSingleKernel(const Value& weight) {
-  return std::all_of(weight.shape.begin() + 2, weight.shape.end(),
-                     [](std::int64_t length) { return length == 1; });
-}
-
-/// One-dimensional convolutions have no layout with channels last: PyTorch copies what comes in it.
-bool IsOneDimensional(const Value& input) {
-  return input.shape.size() == 3;
-}
-
-bool HasChannelsLast(const Value& input) {
-  return input.strides[1] == 1 && !IsOneDimensional(input);
-}
-
-/// Where channels are not last, what a convolution reads has to be contiguous.
-double PlanarCopy(const Value& tensor, const GpuSpec& gpu) {
-  return tensor.is_contiguous() ? 0 : ContiguousCopySeconds(tensor, gpu);
-}
-
-/// What it takes to bring channels last, and back, where they are not. Kernels of one element need
-/// it nowhere; a backward brings the result's gradient, too, and makes those of input and weight.
-double LayoutSeconds(const Value& input,
-                     const Value& weight,
-                     const Value& result,
-                     bool backward,
-                     const ConvolutionRates& rates) {
-  if (HasChannelsLast(input) || HasSingleKernel(weight)) {
-    return 0;
-  }
-  const bool few = input.shape[1] < kFewChannels;
-  const double times = backward ? 2 : 1;
-  return times * static_cast<double>(input.numel()) / (few ? rates.weight_layout : rates.layout) +
-         times * static_cast<double>(weight.numel()) / rates.weight_layout +
-         static_cast<double>(result.numel()) / rates.layout;
-}
-
-/// Share of the peak. Kernels of one element over channels that are not last are products whose
-/// rows are a channel's elements.
-double ConvolutionShare(const Value& input,
-                        const Value& weight,
-                        bool backward,
-                        const KernelRates& kernels) {
-  const ConvolutionRates& rates = kernels.convolution;
-  if (input.shape[1] < kFewChannels) {
-    return rates.few_channels;
-  }
-  const std::int64_t row = input.numel() / (input.shape[0] * input.shape[1]);
-  const std::int64_t pitch = row * ElementBytes(input.dtype);
-  if (pitch % kAlignment != 0 && HasSingleKernel(weight) && !HasChannelsLast(input)) {
-    return pitch % kHalfAlignment == 0 ? rates.half_aligned : rates.unaligned;
-  }
-  return backward ? rates.backward : rates.forward;
-}
-
-double ConvolutionSeconds(const Graph& graph, OpId id, const GpuSpec& gpu) {
-  const KernelRates& kernels = *gpu.kernels;
-  const ConvolutionRates& rates = kernels.convolution;
-  const Op& op = graph.op(id);
-  const bool backward = graph.target(id).ends_with("_backward");
-  const std::size_t first = backward ? 1 : 0;  // behind the result's gradient
-  const Value& input = graph.value(op.inputs[first]);
-  const Value& weight = graph.value(op.inputs[first + 1]);
-  const Value& result = graph.value(backward ? op.inputs[0] : op.first_output());
-  const bool planar = !HasChannelsLast(input);
-  const bool depthwise = weight.shape[1] == 1 && input.shape[1] > 1;
-  // Each channel alone: cuDNN takes those whose channels come last, PyTorch's own kernels others.
-  const double alone = planar
-                           ? (backward ? rates.planar_depthwise_backward : rates.planar_depthwise)
-                           : (backward ? rates.depthwise_backward : rates.depthwise);
-  const double products = depthwise ? static_cast<double>(CountFlops(graph, id)) / 2 / alone
-                                    : SecondsAtPeak(graph, id, gpu) /
-                                          ConvolutionShare(input, weight, backward, kernels);
-  const bool bias =
-      backward ? op.outputs.size() > 2 && !op.outputs[2].is_none() : op.inputs.size() > first + 2;
-  const double layouts =
-      (depthwise ? 0 : LayoutSeconds(input, weight, result, backward, rates)) +
-      (planar ? PlanarCopy(input, gpu) + (backward ? PlanarCopy(result, gpu) : 0) : 0);
-  return kernels.product.start.seconds() + layouts +
-         std::max(products, TransferSeconds(CountBytes(graph, id), gpu, kernels.plain)) +
-         (bias ? static_cast<double>(result.numel()) / kernels.elements_per_second.alike : 0);
-}
-
-bool IsConvolution(const Graph& graph, OpId id) {
-  const Op& op = graph.op(id);
-  const std::string_view target = graph.target(id);
-  const std::size_t operands = target == "aten::convolution_backward" ? 3 : 2;
-  const bool known = target == "aten::convolution" || target == "aten::convolution_backward";
-  return known && op.inputs.size() >= operands && !op.first_output().is_none() &&
-         graph.value(op.inputs[operands - 1]).shape.size() > 2;
-}
-
 }  // namespace
 
 bool IsAlignedProduct(const Graph& graph, OpId id) {
   return HasAlignedRows(graph, id, kAlignment);
+}
+
+double SlowTilesUse(const ProductShape& of, int multiprocessors) {
+  constexpr std::array<std::pair<std::int64_t, std::int64_t>, 3> kTiles = {
+      {{128, 128}, {128, 64}, {64, 64}}};
+  constexpr double kTile = 40;
+  constexpr double kDepth = 160;  // what a tile takes before and behind its products
+  const std::int64_t at_once = std::int64_t{2} * multiprocessors;
+  const auto whole = static_cast<double>(of.products * of.rows * of.columns);
+  double best = 0;
+  for (const auto& [a, b] : kTiles) {
+    best = std::max(best, TileSpeed(kTile, a, b) / TileSpeed(kTile, 128, 128) * whole /
+                              RoomOfTiles(of, a, b, at_once));
+  }
+  const auto depth = static_cast<double>(of.depth);
+  return best * depth / (depth + kDepth);
 }
 
 double SlowProductShare(const Graph& graph, OpId id, bool half_aligned, const GpuSpec& gpu) {
@@ -227,21 +144,8 @@ double SlowProductShare(const Graph& graph, OpId id, bool half_aligned, const Gp
                        : transposed ? rates.unaligned_transposed
                                     : rates.unaligned;
   const auto shape = FindProduct(graph, id);
-  const auto use = [&gpu](const ProductShape& of) {
-    return UseOfSlowTiles(of, gpu.multiprocessors);
-  };
+  const auto use = [&gpu](const ProductShape& of) { return SlowTilesUse(of, gpu.multiprocessors); };
   return share * (shape ? BestOfParts(*shape, use) : 1);
-}
-
-std::optional<ValueId> FindSingleKernel(const Graph& graph, OpId id) {
-  if (!IsConvolution(graph, id)) {
-    return std::nullopt;
-  }
-  const std::size_t input = graph.target(id).ends_with("_backward") ? 1 : 0;
-  const ValueId weight = graph.op(id).inputs[input + 1];
-  const bool channels_last = graph.value(graph.op(id).inputs[input]).strides[1] == 1;
-  return HasSingleKernel(graph.value(weight)) && !channels_last ? std::optional(weight)
-                                                                : std::nullopt;
 }
 
 double ProductUse(const ProductShape& of, double tile, int multiprocessors) {
@@ -250,10 +154,16 @@ double ProductUse(const ProductShape& of, double tile, int multiprocessors) {
 }
 
 double ProductSeconds(const Graph& graph, OpId id, const GpuSpec& gpu) {
-  if (IsConvolution(graph, id)) {
+  if (IsPricedConvolution(graph, id)) {
     return ConvolutionSeconds(graph, id, gpu);
   }
   const KernelRates& kernels = *gpu.kernels;
+  if (const auto shape = FindProduct(graph, id); shape && shape->products > 1) {
+    if (const auto vectors = VectorsSeconds(*shape, kernels.product)) {
+      return kernels.product.start.seconds() +
+             std::max(*vectors, TransferSeconds(CountBytes(graph, id), gpu, kernels.plain));
+    }
+  }
   const ValueId result = graph.op(id).first_output();
   const Bytes written = result.is_none() ? Bytes(0) : graph.value(result).bytes();
   const Bytes read = CountBytes(graph, id) - written;

@@ -8,31 +8,30 @@
 
 namespace dcsim {
 
-/// Time of matrix products and convolutions on a GPU whose file has `kernels`, seconds:
+/// Time of matrix products, and convolutions (ConvolutionSeconds), on a GPU whose file has
+/// `kernels`, seconds:
 ///
 ///   start + max(FLOPs / (peak * efficiency * use), bytes read / bandwidth) + bytes written /
 ///   bandwidth
 ///
 /// Products whose rows begin at no multiple of 16 bytes reach SlowProductShare of the peak, those
-/// of float32 `float32`, without a use. Convolutions reach a share of their own, each channel alone
-/// a number of multiply-adds; channels that are not last are brought there and back, and a bias is
-/// added behind.
-/// Source: docs/costs.md.
+/// of float32 `float32`, without a use. A batch of matrices times a vector each takes what it
+/// reads, or its thread blocks (`vectors_per_second`). Source: docs/costs.md.
 double ProductSeconds(const Graph& graph, OpId id, const GpuSpec& gpu);
 
 /// Whether rows of a matrix product's factors and result begin at multiples of 16 bytes, counted
 /// from the tensors' beginnings.
 bool IsAlignedProduct(const Graph& graph, OpId id);
 
-/// Share of the peak that products of the slow kernels reach, which take what begins at no multiple
-/// of 16 bytes: `half_aligned` or, at no multiple of 4, `unaligned` of large ones, times what tiles
-/// of 128 x 128, 128 x 64 or 64 x 64, two a multiprocessor at a time, leave busy of it, times
-/// depth / (depth + 160). The op is a product of a GPU whose file has `kernels`.
+/// What the slow kernels' tiles of 128 x 128, 128 x 64 or 64 x 64, two a multiprocessor at a time,
+/// leave busy, relative to large products, times depth / (depth + 160).
 /// Source: configs/measured/h200-unaligned-products.jsonl.
-double SlowProductShare(const Graph& graph, OpId id, bool half_aligned, const GpuSpec& gpu);
+double SlowTilesUse(const ProductShape& of, int multiprocessors);
 
-/// The weight of a convolution with kernels of one element and channels that are not last.
-std::optional<ValueId> FindSingleKernel(const Graph& graph, OpId id);
+/// Share of the peak that products of the slow kernels reach, which take what begins at no multiple
+/// of 16 bytes: `half_aligned` or, at no multiple of 4, `unaligned` of large ones, times
+/// SlowTilesUse. The op is a product of a GPU whose file has `kernels`.
+double SlowProductShare(const Graph& graph, OpId id, bool half_aligned, const GpuSpec& gpu);
 
 /// Share of the GPU that products keep busy: their results are cut in tiles, one a multiprocessor
 /// at a time, so the last wave leaves some without. Of tiles of 64, 128 or 256 rows and 64 to 320

@@ -13,8 +13,7 @@ bool AddsByIndex(const Graph& graph, OpId id) {
 }
 
 bool SortsIndices(const Graph& graph, OpId id) {
-  constexpr std::int64_t kFew = 3072;
-  return graph.value(graph.op(id).inputs.back()).numel() > kFew;
+  return graph.value(graph.op(id).inputs.back()).numel() > kMostFewIndices;
 }
 
 }  // namespace dcsim

@@ -31,16 +31,17 @@ def weight(shape, offset):
 
 
 def convolution(images, shape, padding):
+    groups = images[1] // shape[1]
     image = torch.randn(images, device="cuda", dtype=torch.bfloat16)
-    gradient = torch.randn_like(functional.conv2d(image, weight(shape, 0), padding=padding))
+    gradient = torch.randn_like(functional.conv2d(image, weight(shape, 0), padding=padding, groups=groups))
     for offset in OFFSETS:
         filters = weight(shape, offset)
-        layout = [[1, 1], [padding, padding], [1, 1], False, [0, 0], 1]
+        layout = [[1, 1], [padding, padding], [1, 1], False, [0, 0], groups]
 
         def backward(filters=filters, layout=layout):
             torch.ops.aten.convolution_backward(gradient, image, filters, None, *layout, [True, True, False])
 
-        forward_us = microseconds(lambda: functional.conv2d(image, filters, padding=padding))
+        forward_us = microseconds(lambda: functional.conv2d(image, filters, padding=padding, groups=groups))
         print_times("convolution", images, shape, offset, forward_us, microseconds(backward))
 
 
@@ -120,6 +121,21 @@ if __name__ == "__main__":
     convolution((16, 960, 64, 64), (320, 960, 1, 1), 0)
     convolution((16, 1280, 16, 16), (1280, 1280, 3, 3), 1)
     convolution((16, 320, 64, 64), (320, 320, 3, 3), 1)
+    convolution((128, 1232, 14, 14), (1232, 1232, 1, 1), 0)
+    convolution((256, 256, 14, 14), (1024, 256, 1, 1), 0)
+    convolution((256, 512, 28, 28), (128, 512, 1, 1), 0)
+    convolution((64, 160, 23, 23), (960, 160, 1, 1), 0)
+    convolution((64, 960, 23, 23), (160, 960, 1, 1), 0)
+    convolution((64, 1632, 11, 11), (272, 1632, 1, 1), 0)
+    convolution((64, 192, 95, 95), (32, 192, 1, 1), 0)
+    convolution((256, 2048, 7, 7), (512, 2048, 1, 1), 0)
+    convolution((128, 1232, 1, 1), (308, 1232, 1, 1), 0)
+    convolution((64, 68, 1, 1), (1632, 68, 1, 1), 0)
+    convolution((128, 1232, 14, 14), (1232, 112, 3, 3), 1)
+    convolution((128, 448, 28, 28), (448, 112, 3, 3), 1)
+    convolution((64, 192, 95, 95), (192, 1, 3, 3), 1)
+    convolution((64, 1632, 11, 11), (1632, 1, 5, 5), 2)
+    convolution((256, 512, 7, 7), (512, 512, 3, 3), 1)
     product(4096, 4096, 4096)
     product(4096, 1024, 4096)
     product(16384, 1024, 1024)

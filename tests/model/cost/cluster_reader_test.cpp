@@ -33,9 +33,12 @@ Json Indexing() {
           {"scatter_added", 1e11},
           {"sort", "60 us"},
           {"put", "60 us"},
+          {"put_few", "20 us"},
           {"elements_per_second", 4e11},
           {"same_row", "1 us"},
-          {"single_elements_per_second", 1e9}};
+          {"single_elements_per_second", 1e9},
+          {"single_sums_per_second", 2e9},
+          {"looked_up", 1e11}};
 }
 
 Json GroupNorm() {
@@ -46,18 +49,38 @@ Json GroupNorm() {
           {"backward_elements_per_second", 1e11}};
 }
 
+Json BatchNorm() {
+  return {{"block", "4 us"},
+          {"round", "400 ns"},
+          {"cached_round", "200 ns"},
+          {"busy_round", "100 ns"},
+          {"elements_per_second", 2e11}};
+}
+
+Json PlanarDepthwise() {
+  return {{"element", 8}, {"row", 1}, {"tap", 0.5}, {"unrolled_element", 5}, {"unrolled_tap", 0.4}};
+}
+
 Json Convolution() {
   return {{"forward", 0.6},
           {"backward", 0.4},
+          {"images", 0.5},
           {"few_channels", 0.03},
+          {"few_channels_planar", 0.01},
+          {"unaligned_weight", 0.02},
           {"half_aligned", 0.26},
           {"unaligned", 0.13},
           {"depthwise", 5e12},
           {"depthwise_backward", 4e12},
-          {"planar_depthwise", 1e12},
-          {"planar_depthwise_backward", 7e11},
+          {"planar_depthwise", PlanarDepthwise()},
+          {"planar_depthwise_backward", PlanarDepthwise()},
+          {"depthwise_image", "100 ns"},
+          {"depthwise_round", "50 ns"},
+          {"backward_pass", "10 us"},
+          {"image_sum", "40 ns"},
           {"layout", 5e11},
-          {"weight_layout", 2e11}};
+          {"weight_layout", 2e11},
+          {"few_channels_layout", 7e10}};
 }
 
 /// `kernels` of a GPU, complete.
@@ -66,57 +89,71 @@ Json Kernels() {
   Json backward = attention;
   backward["conversion"] = 0.5;
   backward["head_sums"] = 0.3;
-  return {
-      {"plain", 0.9},
-      {"gelu", 0.6},
-      {"elements_per_second", ElementsPerSecond()},
-      {"reduction",
-       {{"share", 0.8},
-        {"start", "2 us"},
-        {"wave", "1 us"},
-        {"values", "300 ns"},
-        {"stage", "8 us"},
-        {"part", "50 ns"}}},
-      {"softmax",
-       {{"middle_rows", 0.7}, {"long_rows", 0.4}, {"long_rows_backward", 0.6}, {"block", "3 us"}}},
-      {"layer_norm", {{"share", 0.6}, {"rows_per_second", 9e8}}},
-      {"unaligned_layer_norm", {{"rows_per_second", 2e8}, {"elements_per_second", 2e11}}},
-      {"layer_norm_backward",
-       {{"share", 0.7}, {"rows_per_second", 3e9}, {"columns_per_second", 2e8}}},
-      {"lookups_per_second", 2e9},
-      {"unaligned_lookups", 2e11},
-      {"embedding_backward",
-       {{"index", "35 ns"}, {"sort", "80 us"}, {"elements_per_second", 7e10}}},
-      {"product",
-       {{"start", "2 us"},
-        {"tile", 20},
-        {"half_aligned", 0.3},
-        {"unaligned", 0.1},
-        {"unaligned_transposed", 0.08},
-        {"float32", 0.6},
-        {"grouped", 0.7}}},
-      {"efficient_attention",
-       {{"forward", 0.1},
-        {"backward", 0.1},
-        {"wide_forward", 0.1},
-        {"wide_backward", 0.02},
-        {"block", "1 us"},
-        {"block_backward", "2 us"}}},
-      {"cudnn_attention", CudnnAttention()},
-      {"cudnn_attention_backward", CudnnAttentionBackward()},
-      {"indexing", Indexing()},
-      {"group_norm", GroupNorm()},
-      {"pooling", {{"forward", 7e11}, {"backward", 3e11}}},
-      {"concatenation",
-       {{"start", "3 us"},
-        {"blocks_per_second", 2e9},
-        {"unaligned", 0.4},
-        {"unaligned_part", 0.2},
-        {"hidden", 0.3}}},
-      {"convolution", Convolution()},
-      {"attention", attention},
-      {"attention_backward", backward},
-      {"source", ""}};
+  return {{"plain", 0.9},
+          {"gelu", 0.6},
+          {"elements_per_second", ElementsPerSecond()},
+          {"reduction",
+           {{"share", 0.8},
+            {"start", "2 us"},
+            {"wave", "1 us"},
+            {"values", "300 ns"},
+            {"stage", "8 us"},
+            {"part", "50 ns"}}},
+          {"softmax",
+           {{"middle_rows", 0.7},
+            {"long_rows", 0.4},
+            {"long_rows_backward", 0.6},
+            {"block", "3 us"},
+            {"short_elements_per_second", 7e11}}},
+          {"layer_norm", {{"share", 0.6}, {"rows_per_second", 9e8}}},
+          {"unaligned_layer_norm", {{"rows_per_second", 2e8}, {"elements_per_second", 2e11}}},
+          {"layer_norm_backward",
+           {{"share", 0.7}, {"rows_per_second", 3e9}, {"columns_per_second", 2e8}}},
+          {"lookups_per_second", 2e9},
+          {"unaligned_lookups", 2e11},
+          {"embedding_backward",
+           {{"index", "35 ns"}, {"sort", "80 us"}, {"elements_per_second", 7e10}}},
+          {"product",
+           {{"start", "2 us"},
+            {"tile", 20},
+            {"half_aligned", 0.3},
+            {"unaligned", 0.1},
+            {"unaligned_transposed", 0.08},
+            {"float32", 0.6},
+            {"grouped", 0.7},
+            {"vectors_per_second", 7e8},
+            {"outer_elements_per_second", 1e11}}},
+          {"efficient_attention",
+           {{"forward", 0.1},
+            {"backward", 0.1},
+            {"wide_forward", 0.1},
+            {"wide_backward", 0.02},
+            {"block", "1 us"},
+            {"block_backward", "2 us"}}},
+          {"cudnn_attention", CudnnAttention()},
+          {"cudnn_attention_backward", CudnnAttentionBackward()},
+          {"indexing", Indexing()},
+          {"group_norm", GroupNorm()},
+          {"batch_norm", BatchNorm()},
+          {"batch_norm_backward", BatchNorm()},
+          {"batch_norm_writing", {{"elements_per_second", 5e11}, {"blocks_per_second", 2e9}}},
+          {"pooling",
+           {{"forward", 7e11},
+            {"backward", 3e11},
+            {"maximum", 6e11},
+            {"maximum_backward", 2e11},
+            {"unfolded", 2e11},
+            {"folded", 1e11}}},
+          {"concatenation",
+           {{"start", "3 us"},
+            {"blocks_per_second", 2e9},
+            {"unaligned", 0.4},
+            {"unaligned_part", 0.2},
+            {"hidden", 0.3}}},
+          {"convolution", Convolution()},
+          {"attention", attention},
+          {"attention_backward", backward},
+          {"source", ""}};
 }
 
 TEST(ClusterReaderTest, KernelsAreRead) {
@@ -130,6 +167,9 @@ TEST(ClusterReaderTest, KernelsAreRead) {
   EXPECT_EQ(kernels.attention_ends.head_sums, 0.3);
   EXPECT_EQ(kernels.group_norm.backward_start, Duration::FromUs(25));
   EXPECT_EQ(kernels.pooling.backward, 3e11);
+  EXPECT_EQ(kernels.batch_norm_backward.cached_round, Duration::FromNs(200));
+  EXPECT_EQ(kernels.convolution.planar_depthwise_backward.tap, 0.5);
+  EXPECT_EQ(kernels.convolution.backward_pass, Duration::FromUs(10));
   EXPECT_EQ(kernels.concatenation.blocks_per_second, 2e9);
   EXPECT_EQ(kernels.product.unaligned_transposed, 0.08);
   EXPECT_EQ(kernels.cudnn_attention.wide_masked, 3);

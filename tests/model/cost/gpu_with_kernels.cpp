@@ -1,5 +1,7 @@
 #include "tests/model/cost/gpu_with_kernels.h"
 
+#include <algorithm>
+
 #include "model/cost/roofline.h"
 #include "model/ir/graph_text.h"
 #include "tests/model/cost/cluster_document.h"
@@ -27,7 +29,8 @@ void SetMemoryRates(KernelRates& kernels) {
   kernels.softmax = {.middle_rows = 0.25,
                      .long_rows = 0.2,
                      .long_rows_backward = 0.1,
-                     .block = Duration::FromUs(3)};
+                     .block = Duration::FromUs(3),
+                     .short_elements_per_second = 4e11};
   kernels.layer_norm = {.share = 0.2, .rows_per_second = 1e9};
   kernels.unaligned_layer_norm = {.rows_per_second = 1e8, .elements_per_second = 1e9};
   kernels.layer_norm_backward = {.share = 0.1, .rows_per_second = 5e8};
@@ -45,7 +48,9 @@ void SetComputeRates(KernelRates& kernels) {
                      .unaligned = 0.1,
                      .unaligned_transposed = 0.05,
                      .float32 = 0.2,
-                     .grouped = 0.4};
+                     .grouped = 0.4,
+                     .vectors_per_second = 1e9,
+                     .outer_elements_per_second = 2e10};
   kernels.attention = {Duration::FromUs(1), Duration::FromUs(2), 0.5};
   kernels.attention_backward = {Duration::FromUs(2), Duration::FromUs(3), 0};
   kernels.attention_ends = {.conversion = 0.2, .head_sums = 0.2};
@@ -77,31 +82,61 @@ void SetOtherRates(KernelRates& kernels) {
                       .scatter_added = 1e11,
                       .sort = Duration::FromUs(70),
                       .put = Duration::FromUs(80),
+                      .put_few = Duration::FromUs(20),
                       .elements_per_second = 5e10,
                       .same_row = Duration::FromUs(2),
-                      .single_elements_per_second = 1e9};
+                      .single_elements_per_second = 1e9,
+                      .single_sums_per_second = 1e9,
+                      .looked_up = 5e10};
   kernels.group_norm = {.start = Duration::FromUs(1),
                         .backward_start = Duration::FromUs(3),
                         .elements_per_second = 1e11,
                         .group_elements_per_second = 2e9,
                         .backward_elements_per_second = 5e10};
-  kernels.pooling = {.forward = 4e11, .backward = 2e11};
+  kernels.batch_norm = {.block = Duration::FromUs(1),
+                        .round = Duration::FromNs(400),
+                        .cached_round = Duration::FromNs(200),
+                        .busy_round = Duration::FromNs(150),
+                        .elements_per_second = 1e11};
+  kernels.batch_norm_backward = {.block = Duration::FromUs(2),
+                                 .round = Duration::FromNs(800),
+                                 .cached_round = Duration::FromNs(400),
+                                 .busy_round = Duration::FromNs(300),
+                                 .elements_per_second = 5e10};
+  kernels.batch_norm_writing = {.elements_per_second = 1e11, .blocks_per_second = 1e9};
+  kernels.pooling = {.forward = 4e11,
+                     .backward = 2e11,
+                     .maximum = 3e11,
+                     .maximum_backward = 1e11,
+                     .unfolded = 1e11,
+                     .folded = 5e10};
   kernels.concatenation = {.start = Duration::FromUs(1),
                            .blocks_per_second = 1e9,
                            .unaligned = 0.1,
                            .unaligned_part = 0.05,
                            .hidden = 0};
-  kernels.convolution = {.forward = 0.4,
-                         .backward = 0.2,
-                         .few_channels = 0.1,
-                         .half_aligned = 0.2,
-                         .unaligned = 0.1,
-                         .depthwise = 1e12,
-                         .depthwise_backward = 5e11,
-                         .planar_depthwise = 2e11,
-                         .planar_depthwise_backward = 1e11,
-                         .layout = 2e11,
-                         .weight_layout = 1e11};
+  kernels.convolution = {
+      .forward = 0.4,
+      .backward = 0.2,
+      .images = 0.25,
+      .few_channels = 0.1,
+      .few_channels_planar = 0.05,
+      .unaligned_weight = 0.1,
+      .half_aligned = 0.2,
+      .unaligned = 0.1,
+      .depthwise = 1e12,
+      .depthwise_backward = 5e11,
+      .planar_depthwise =
+          {.element = 4, .row = 2, .tap = 1, .unrolled_element = 3, .unrolled_tap = 2},
+      .planar_depthwise_backward =
+          {.element = 5, .row = 3, .tap = 2, .unrolled_element = 6, .unrolled_tap = 1},
+      .depthwise_image = Duration::FromNs(100),
+      .depthwise_round = Duration::FromNs(200),
+      .backward_pass = Duration::FromUs(5),
+      .image_sum = Duration::FromNs(10),
+      .layout = 2e11,
+      .weight_layout = 1e11,
+      .few_channels_layout = 5e10};
 }
 
 }  // namespace
@@ -123,11 +158,13 @@ Graph OneOp(const std::string& tensors, const std::string& op, const std::string
 }
 
 OpId MakerOf(const Graph& graph) {
-  std::size_t op = 0;
-  while (graph.value(graph.ops[op].outputs.front()).name != "y") {
-    ++op;
-  }
-  return OpId(op);
+  const auto makes = [&](const Op& op) {
+    return std::any_of(op.outputs.begin(), op.outputs.end(), [&](ValueId output) {
+      return !output.is_none() && graph.value(output).name == "y";
+    });
+  };
+  const auto maker = std::find_if(graph.ops.begin(), graph.ops.end(), makes);
+  return OpId(static_cast<std::size_t>(maker - graph.ops.begin()));
 }
 
 Graph WithStrides(Graph graph, const std::string& name, const std::vector<std::int64_t>& strides) {

@@ -251,26 +251,34 @@ Graph Indexed(const std::string& tensors, const std::string& op, std::size_t non
 }
 
 // Rows of 100 elements: 4 MB out of as many bytes at half of 2 TB/s (10,000 rows at one a ns would
-// take 10 us); without a row behind the index a million elements at 100 a ns.
+// take 10 us); without a row behind the index 2.5 million elements at 50 a ns.
 TEST(MemorySecondsTest, RowsAreLookedUpWhole) {
   EXPECT_EQ(TimeOf(Indexed("input a float32[50,1000]\ninput t int64[10000]",
                            "y: float32[10000,1000] = aten::index.Tensor(a, t)", 0, false)),
             80'000);
   EXPECT_EQ(TimeOf(Indexed("input a float32[50,20]\ninput t int64[50000]",
                            "y: float32[50,50000] = aten::index.Tensor(a, t)", 1, false)),
-            25'000);
+            50'000);
 }
 
 // 40,000 bytes are copied in 0.08 us. 1,000 rows of 1,000: at 100 elements a ns when they replace
-// what is there; added, behind 80 us, at 50 and 2 us for each of a hundred that share a row; one by
-// one at one a ns.
+// what is there; added, behind 20 us, at 50 and 2 us for each of a hundred that share a row; one by
+// one at one a ns, as what they are added to.
 TEST(MemorySecondsTest, AddingByIndexSortsFirst) {
   const std::string tensors =
       "input a float32[10,1000]\ninput t int64[1000]\ninput v float32[1000,1000]";
   const std::string op = "y: float32[10,1000] = aten::index_put(a, t, v)";
   EXPECT_EQ(TimeOf(Indexed(tensors, op, 0, false)), 80 + 10'000);
-  EXPECT_EQ(TimeOf(Indexed(tensors, op, 0, true)), 80 + 80'000 + 20'000 + 200'000);
-  EXPECT_EQ(TimeOf(Indexed(tensors, op, 1, true)), 80 + 80'000 + 1'000'000);
+  EXPECT_EQ(TimeOf(Indexed(tensors, op, 0, true)), 80 + 20'000 + 20'000 + 200'000);
+  EXPECT_EQ(TimeOf(Indexed(tensors, op, 1, true)), 80 + 20'000 + 1'000'000 + 10'000);
+}
+
+// 80 bytes are copied; 5,000 indices are sorted in several kernels, 80 us; their rows of one take
+// 5,000 / 50 ns, and 500 share one.
+TEST(MemorySecondsTest, ManyIndicesTakeLongerToSort) {
+  EXPECT_EQ(TimeOf(Indexed("input a float32[10,2]\ninput t int64[5000]\ninput v float32[5000,2]",
+                           "y: float32[10,2] = aten::index_put(a, t, v)", 0, true)),
+            80'001 + 200 + 1'000'000);
 }
 
 /// A million elements in so many groups.
@@ -289,20 +297,6 @@ TEST(MemorySecondsTest, GroupNormsAreBoundByElementsOrByTheirGroups) {
   EXPECT_EQ(
       TimeOf(OneOp("input a " + image, "y: " + image + " = aten::native_group_norm_backward(a)")),
       23'000);
-}
-
-// The same million: a channel goes to one thread block, 100,000 elements at 2 a ns and all at 100
-// once more, 100 elements to many; the backward goes through a channel twice.
-TEST(MemorySecondsTest, BatchNormsAreBoundByElementsOrByTheirChannels) {
-  const auto time = [](const std::string& shape, const std::string& op) {
-    return TimeOf(OneOp("input a " + shape + "\ninput g " + shape, "y: " + shape + " = " + op));
-  };
-  const std::string few = "float32[1,10,100,1000]";
-  const std::string many = "float32[1,10000,10,10]";
-  EXPECT_EQ(time(few, "aten::_native_batch_norm_legit(a)"), 60'000);
-  EXPECT_EQ(time(many, "aten::_native_batch_norm_legit(a)"), 11'000);
-  EXPECT_EQ(time(few, "aten::native_batch_norm_backward(g, a)"), 100'000);
-  EXPECT_EQ(time(many, "aten::native_batch_norm_backward(g, a)"), 23'000);
 }
 
 // A million windows of 3 x 3 at 400 elements a ns, and 200 in the backward.
@@ -324,6 +318,38 @@ TEST(MemorySecondsTest, PoolingReadsEveryElementOfEveryWindow) {
   EXPECT_EQ(time("input a " + image + "\ninput g " + means,
                  "y: " + image + " = aten::avg_pool2d_backward(g, a)", 1792),
             5'000);
+}
+
+// A million windows of 3 x 3 at 300 elements a ns, and 100 in the backward.
+TEST(MemorySecondsTest, MaximaAreNoMeans) {
+  const std::string image = "float32[1,100,100,100]";
+  const auto time = [&](const std::string& op) {
+    Graph graph = OneOp("input a " + image + "\ninput g " + image, "y: " + image + " = " + op);
+    graph.ops[MakerOf(graph).index()].arguments.emplace_back(std::vector<std::int64_t>{3, 3});
+    return TimeOf(graph);
+  };
+  EXPECT_EQ(time("aten::max_pool2d_with_indices(a)"), 30'000);
+  EXPECT_EQ(time("aten::max_pool2d_with_indices_backward(g, a)"), 90'000);
+}
+
+// Nine million elements of columns at 100 and 50 a ns; neighbours apart are copied first, at 20.
+TEST(MemorySecondsTest, WindowsAreUnfoldedAndFolded) {
+  const std::string image = "float32[1,100,100,100]";
+  const std::string columns = "float32[1,900,10000]";
+  EXPECT_EQ(TimeOf(OneOp("input a " + image, "y: " + columns + " = aten::im2col(a)")), 90'000);
+  const Graph folded = OneOp("input a " + columns, "y: " + image + " = aten::col2im(a)");
+  EXPECT_EQ(TimeOf(folded), 180'000);
+  EXPECT_EQ(TimeOf(WithStrides(folded, "a", {9'000'000, 1, 900})), 180'000 + 450'000);
+}
+
+// 1,000 rows of 600 in half precision, filled up to 1,024, at 400 elements a ns; their 2.4 MB take
+// 2.4 us. Rows of float32 take 4.8 for their bytes.
+TEST(MemorySecondsTest, ShortRowsOfASoftmaxFillUpWarps) {
+  const auto time = [](const std::string& shape) {
+    return TimeOf(OneOp("input a " + shape, "y: " + shape + " = aten::_softmax(a)"));
+  };
+  EXPECT_EQ(time("bfloat16[1000,600]"), 2'560);
+  EXPECT_EQ(time("float32[1000,600]"), 4'800);
 }
 
 // 1,000 indices of ten rows of 1,000. Gathered at 200 a ns; scattered, behind a copy of 40 kB there

@@ -118,66 +118,16 @@ TEST(SlowProductTest, DeepProductsAreSplit) {
                    0.2 * 0.88 * 16 / 200 * 1.625 / 2.25 * 2048 / 2208);
 }
 
-Graph Convolution(const std::string& weight, const std::string& bias) {
-  return OneOp(
-      "input a bfloat16[64,1024,7,7]\ninput w bfloat16[" + weight + "]\ninput b bfloat16[1024]",
-      "y: bfloat16[64,1024,7,7] = aten::convolution(a, w" + bias + ")");
-}
-
-std::vector<std::int64_t> ChannelsLast() {
-  return {50'176, 1, 7'168, 1'024};
-}
-
-// 5.9190e10 FLOP at 4e14 a second take 147.975 us, starting 3. Channels first: 3.21 million
-// elements in and out at 200 a ns, 9.44 million weights at 100.
-TEST(ProductSecondsTest, ConvolutionsBringChannelsLast) {
-  const Graph graph = Convolution("1024,1024,3,3", "");
-  EXPECT_EQ(TimeOf(graph), 150'976 + 32'112 + 94'372);
-  EXPECT_EQ(TimeOf(WithStrides(graph, "a", ChannelsLast())), 150'976);
-}
-
-Graph OneDimensional() {
-  return OneOp("input a bfloat16[64,1024,49]\ninput w bfloat16[1024,1024,3]",
-               "y: bfloat16[64,1024,49] = aten::convolution(a, w)");
-}
-
-// 1.9730e10 FLOP take 49.326 us, starting 3; 3.21 million elements in and out and 3.15 million
-// weights change their layout. Channels last is no layout of a one-dimensional convolution: its
-// input is copied first, and changes like any other.
-TEST(ProductSecondsTest, OneDimensionalConvolutionsCopyWhatHasChannelsLast) {
-  const Graph graph = OneDimensional();
-  const std::int64_t contiguous = 49'326 + 3'000 + 32'112 + 31'457;
-  EXPECT_EQ(TimeOf(graph), contiguous);
-  EXPECT_EQ(TimeOf(WithStrides(graph, "a", {50'176, 1, 1'024})), contiguous + 160'564);
-}
-
-// A kernel of one element is a product in any layout: 6.5766e9 FLOP. Its rows are the 49 elements
-// of a channel, which begin at odd multiples of 2 bytes, where channels are not last; rows of 50 do
-// at multiples of 4.
-TEST(ProductSecondsTest, KernelsOfOneElementNeedNoLayout) {
-  const Graph planar = Convolution("1024,1024,1,1", "");
-  EXPECT_EQ(TimeOf(planar), 65'767 + 3'000);
-  EXPECT_EQ(TimeOf(WithStrides(planar, "a", ChannelsLast())), 16'442 + 3'000);
-  const std::string even = "bfloat16[64,1024,5,10]";
-  EXPECT_EQ(TimeOf(OneOp("input a " + even + "\ninput w bfloat16[1024,1024,1,1]",
-                         "y: " + even + " = aten::convolution(a, w)")),
-            33'555 + 3'000);
-}
-
-// 3.21 million elements more at 100 a ns.
-TEST(ProductSecondsTest, BiasOfAConvolutionIsAddedBehind) {
-  EXPECT_EQ(TimeOf(WithStrides(Convolution("1024,1024,1,1", ", b"), "a", ChannelsLast())),
-            16'442 + 32'113 + 3'000);
-}
-
-// 3.21 million multiply-adds at 1,000 a ns; reading and writing 12.8 MB at 1 TB/s takes longer. At
-// 200 a ns, where channels are not last, it does not; what is not contiguous either is copied, with
-// neighbours apart.
-TEST(ProductSecondsTest, EachChannelAloneIsBoundByItsBytesOrByItsSums) {
-  const Graph planar = Convolution("1024,1,1,1", "");
-  EXPECT_EQ(TimeOf(WithStrides(planar, "a", ChannelsLast())), 12'848 + 3'000);
-  EXPECT_EQ(TimeOf(planar), 16'057 + 3'000);
-  EXPECT_EQ(TimeOf(WithStrides(planar, "a", {50'176, 49, 1, 7})), 16'057 + 32'112 + 3'000);
+// 6,400 rows of 2,000 x 2,000 times a column take what they read, 51.2 GB at 1 TB/s; a million of 8
+// x 8 at one a ns longer than their 144 MB. Two vectors each: 64 million elements at 20 a ns.
+TEST(ProductSecondsTest, BatchesOfVectorsAreNoTiles) {
+  const auto time = [](const std::string& left, const std::string& right, const std::string& made) {
+    return TimeOf(OneOp("input a bfloat16[" + left + "]\ninput b bfloat16[" + right + "]",
+                        "y: bfloat16[" + made + "] = aten::bmm(a, b)"));
+  };
+  EXPECT_EQ(time("6400,2000,2000", "6400,2000,1", "6400,2000,1"), 51'200'000 + 2 * 25'600 + 3'000);
+  EXPECT_EQ(time("1000000,8,8", "1000000,8,1", "1000000,8,1"), 1'000'000 + 3'000);
+  EXPECT_EQ(time("1000000,8,1", "1000000,1,8", "1000000,8,8"), 3'200'000 + 3'000);
 }
 
 /// Of 32 heads.

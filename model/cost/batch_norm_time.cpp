@@ -1,0 +1,105 @@
+#include "model/cost/batch_norm_time.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "model/base/units.h"
+#include "model/cost/memory_time.h"
+#include "model/cost/op_flops.h"
+#include "model/cost/roofline.h"
+
+namespace dcsim {
+namespace {
+
+constexpr std::int64_t kMostThreads = 512;  // of a block
+constexpr std::int64_t kBlocksAtOnce = 4;   // a multiprocessor
+
+struct Extents {
+  std::int64_t images = 1;
+  std::int64_t channels = 1;
+  std::int64_t places = 1;
+};
+
+Extents ExtentsOf(const Value& input) {
+  Extents of{.images = input.shape.empty() ? 1 : std::max<std::int64_t>(1, input.shape[0])};
+  of.channels = input.shape.size() > 1 ? std::max<std::int64_t>(1, input.shape[1]) : 1;
+  of.places = input.numel() / (of.images * of.channels);
+  return of;
+}
+
+/// Threads that share a row of so many elements.
+std::int64_t ThreadsFor(std::int64_t elements) {
+  constexpr std::int64_t kFewest = 32;
+  std::int64_t threads = kFewest;
+  while (threads < std::min(elements, kMostThreads)) {
+    threads *= 2;
+  }
+  return threads;
+}
+
+/// How much of what was written last, or read, the L2 cache (50 MB) still holds.
+double CachedShare(Bytes bytes) {
+  constexpr double kAll = 6e6;    // bytes of which it holds all
+  constexpr double kNone = 40e6;  // … and none
+  return std::clamp((kNone - static_cast<double>(bytes.count())) / (kNone - kAll), 0.0, 1.0);
+}
+
+/// A thread block for each channel, in waves of four a multiprocessor.
+double ChannelsSeconds(const Extents& of,
+                       Bytes bytes,
+                       const BatchNormRates& rates,
+                       const GpuSpec& gpu) {
+  const std::int64_t threads = ThreadsFor(of.places);
+  const std::int64_t rounds =
+      DivideUp(of.images, kMostThreads / threads) * DivideUp(of.places, threads);
+  const double cached = CachedShare(bytes);
+  const double answer =
+      rates.round.seconds() * (1 - cached) + rates.cached_round.seconds() * cached;
+  const auto wave = [&](std::int64_t neighbours) {
+    const double busy = static_cast<double>(neighbours) * rates.busy_round.seconds();
+    return rates.block.seconds() + static_cast<double>(rounds) * std::max(answer, busy);
+  };
+  const std::int64_t at_once = kBlocksAtOnce * gpu.multiprocessors;
+  const std::int64_t rest = of.channels % at_once;
+  return static_cast<double>(of.channels / at_once) * wave(kBlocksAtOnce) +
+         (rest > 0 ? wave(DivideUp(rest, gpu.multiprocessors)) : 0);
+}
+
+/// Writes the normalized elements.
+double WritingSeconds(const Extents& of, const BatchNormWriting& rates) {
+  constexpr std::int64_t kFewThreads = 64;
+  constexpr std::int64_t kMostBlocks = 256 * 1024;
+  const std::int64_t threads =
+      std::max(ThreadsFor(of.places / 4), std::min(ThreadsFor(of.places), kFewThreads));
+  const std::int64_t images = std::max<std::int64_t>(1, kFewThreads / threads);  // of a block
+  const std::int64_t blocks =
+      of.channels *
+      std::max<std::int64_t>(1, std::min(kMostBlocks / of.channels, DivideUp(of.images, images)));
+  const std::int64_t elements = of.images * of.channels * DivideUp(of.places, threads) * threads;
+  return std::max(static_cast<double>(elements) / rates.elements_per_second,
+                  static_cast<double>(blocks) / rates.blocks_per_second);
+}
+
+}  // namespace
+
+double BatchNormSeconds(const Graph& graph, OpId id, const GpuSpec& gpu) {
+  const Op& op = graph.op(id);
+  const std::string_view target = graph.target(id);
+  if (target.find("no_training") != std::string_view::npos) {
+    return TransferSeconds(CountBytes(graph, id), gpu, gpu.kernels->plain);
+  }
+  const bool backward = target.ends_with("_backward");
+  const BatchNormRates& rates =
+      backward ? gpu.kernels->batch_norm_backward : gpu.kernels->batch_norm;
+  const Value& first = graph.value(op.inputs.front());  // a backward's gradient
+  const Value& input = graph.value(op.inputs[backward && op.inputs.size() > 1 ? 1 : 0]);
+  if (input.shape.size() > 1 && input.strides[1] == 1) {
+    return rates.block.seconds() + static_cast<double>(input.numel()) / rates.elements_per_second;
+  }
+  const Extents of = ExtentsOf(input);
+  return (first.is_contiguous() ? 0 : ContiguousCopySeconds(first, gpu)) +
+         ChannelsSeconds(of, input.bytes(), rates, gpu) +
+         (backward ? 0 : WritingSeconds(of, gpu.kernels->batch_norm_writing));
+}
+
+}  // namespace dcsim

@@ -1,0 +1,270 @@
+#include "model/cost/convolution_time.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "model/base/units.h"
+#include "model/cost/memory_time.h"
+#include "model/cost/op_flops.h"
+#include "model/cost/product_time.h"
+#include "model/cost/roofline.h"
+
+namespace dcsim {
+namespace {
+
+constexpr std::int64_t kFewChannels = 8;
+// Bytes at whose multiples channels begin: what bulk loads ask, and the least of asynchronous ones.
+constexpr std::int64_t kAlignment = 16;
+constexpr std::int64_t kHalfAlignment = 4;
+
+bool HasSingleKernel(const Value& weight) {
+  return std::all_of(weight.shape.begin() + 2, weight.shape.end(),
+                     [](std::int64_t length) { return length == 1; });
+}
+
+/// Elements of one channel of one image.
+std::int64_t PlacesOf(const Value& value) {
+  return value.numel() / std::max<std::int64_t>(1, value.shape[0] * value.shape[1]);
+}
+
+class ConvolutionWork {
+ public:
+  ConvolutionWork(const Graph& graph, OpId id, const GpuSpec& gpu)
+      : graph_(graph),
+        id_(id),
+        gpu_(gpu),
+        rates_(gpu.kernels->convolution),
+        op_(graph.op(id)),
+        backward_(graph.target(id).ends_with("_backward")),
+        input_(graph.value(op_.inputs[backward_ ? 1 : 0])),
+        weight_(graph.value(op_.inputs[backward_ ? 2 : 1])),
+        result_(graph.value(backward_ ? op_.inputs[0] : op_.first_output())),
+        planar_(input_.strides[1] != 1 || input_.shape.size() == 3) {}
+
+  double Seconds() const {
+    const double planar_copies =
+        planar_ ? PlanarCopy(input_) + (backward_ ? PlanarCopy(result_) : 0) : 0;
+    return gpu_.kernels->product.start.seconds() + planar_copies + BiasSeconds() +
+           (IsDepthwise() ? DepthwiseSeconds() : PassesSeconds());
+  }
+
+ private:
+  enum class Pass { kForward, kInput, kWeight };
+
+  bool Makes(std::size_t output) const {
+    return output < op_.outputs.size() && !op_.outputs[output].is_none();
+  }
+  bool IsDepthwise() const { return weight_.shape[1] == 1 && input_.shape[1] > 1; }
+
+  /// Where channels are not last, what a convolution reads has to be contiguous; one-dimensional
+  /// ones have no layout with channels last.
+  double PlanarCopy(const Value& tensor) const {
+    return tensor.is_contiguous() ? 0 : ContiguousCopySeconds(tensor, gpu_);
+  }
+
+  double BiasSeconds() const {
+    const bool bias = backward_ ? Makes(2) : op_.inputs.size() > 2;
+    return bias ? static_cast<double>(result_.numel()) / gpu_.kernels->elements_per_second.alike
+                : 0;
+  }
+
+  double PassesSeconds() const {
+    if (!backward_) {
+      return PassSeconds(Pass::kForward);
+    }
+    return (Makes(0) ? PassSeconds(Pass::kInput) : 0) + (Makes(1) ? PassSeconds(Pass::kWeight) : 0);
+  }
+
+  double PassSeconds(Pass pass) const {
+    const double calls = backward_ ? rates_.backward_pass.seconds() : 0;
+    const double with_layouts = LayoutSeconds(pass) + ProductsSeconds(LargeShare(pass));
+    if (HasFewChannels()) {
+      return calls + (backward_
+                          ? with_layouts
+                          : std::min(with_layouts, ProductsSeconds(rates_.few_channels_planar)));
+    }
+    const bool alone = planar_ && HasSingleKernel(weight_) && PlacesOf(input_) == PlacesOf(result_);
+    if (!alone) {
+      return calls + with_layouts;
+    }
+    // What cuDNN 9 chose in profiles.
+    constexpr std::int64_t kFewPlaces = 128;
+    const double images = ImagesSeconds(pass);
+    const bool slow =
+        !IsAlignedChannel() && pass != Pass::kWeight && PlacesOf(input_) >= kFewPlaces;
+    return calls + (slow ? images : std::min(with_layouts, images));
+  }
+
+  /// One pass at a share of the peak, or as fast as its tensors are read and written.
+  double ProductsSeconds(double share) const {
+    const int passes = backward_ ? (Makes(0) ? 1 : 0) + (Makes(1) ? 1 : 0) : 1;
+    const Bytes bytes = input_.bytes() + weight_.bytes() + result_.bytes();
+    return std::max(SecondsAtPeak(graph_, id_, gpu_) / passes / share,
+                    TransferSeconds(bytes, gpu_, gpu_.kernels->plain));
+  }
+
+  bool HasFewChannels() const { return input_.shape[1] < kFewChannels; }
+  bool IsAlignedChannel() const {
+    return PlacesOf(input_) * ElementBytes(input_.dtype) % kAlignment == 0;
+  }
+
+  /// Of the peak, of a product of all images.
+  double LargeShare(Pass pass) const {
+    if (HasFewChannels()) {
+      return rates_.few_channels;
+    }
+    const double use =
+        ProductUse(WholeProduct(pass), gpu_.kernels->product.tile, gpu_.multiprocessors);
+    return use * (backward_ ? rates_.backward : rates_.forward);
+  }
+
+  ProductShape WholeProduct(Pass pass) const {
+    const bool transposed = HasFlag(graph_, op_, "transposed");
+    const Value& narrow = transposed ? input_ : result_;  // what the kernel's steps leave
+    const std::int64_t read = std::max<std::int64_t>(1, weight_.shape[1]);  // channels of a group
+    const std::int64_t groups =
+        std::max<std::int64_t>(1, (transposed ? result_ : input_).shape[1] / read);
+    const std::int64_t made = std::max<std::int64_t>(1, weight_.shape[0] / groups);
+    const std::int64_t taps =
+        weight_.numel() / std::max<std::int64_t>(1, weight_.shape[0] * weight_.shape[1]);
+    const std::int64_t places = narrow.shape[0] * PlacesOf(narrow);
+    if (pass == Pass::kWeight) {
+      return {groups, made, read * taps, places};
+    }
+    const bool gathers = (pass == Pass::kForward) != transposed;  // from windows
+    return gathers ? ProductShape{groups, places, made, read * taps}
+                   : ProductShape{groups, places, read * taps, made};
+  }
+
+  /// What it takes to bring channels last, and back, where they are not.
+  double LayoutSeconds(Pass pass) const {
+    if (!planar_) {
+      return 0;
+    }
+    const auto elements = [](const Value& value) { return static_cast<double>(value.numel()); };
+    return elements(input_) / (HasFewChannels() ? rates_.few_channels_layout : rates_.layout) +
+           elements(result_) / rates_.layout +
+           (HasSingleKernel(weight_) && pass != Pass::kWeight
+                ? 0
+                : elements(weight_) / rates_.weight_layout);
+  }
+
+  /// A product for each image, rows of a channel's elements; gradients of the weight are added up.
+  double ImagesSeconds(Pass pass) const {
+    const std::int64_t pitch = PlacesOf(input_) * ElementBytes(input_.dtype);
+    double share = rates_.images;
+    if (!IsAlignedChannel()) {
+      share = (pitch % kHalfAlignment == 0 ? rates_.half_aligned : rates_.unaligned) *
+              SlowTilesUse(ImageProduct(pass), gpu_.multiprocessors);
+    }
+    if (pass != Pass::kWeight) {
+      return ProductsSeconds(share);
+    }
+    const std::int64_t images = input_.shape[0];
+    const Bytes parts = Bytes(images * weight_.numel() * ElementBytes(DType::kFloat32));
+    return ProductsSeconds(share) + static_cast<double>(images) * rates_.image_sum.seconds() +
+           TransferSeconds(parts + parts, gpu_, gpu_.kernels->plain);
+  }
+
+  ProductShape ImageProduct(Pass pass) const {
+    const std::int64_t images = input_.shape[0];
+    const std::int64_t channels = input_.shape[1];
+    const std::int64_t made = result_.shape[1];
+    const std::int64_t places = PlacesOf(input_);
+    switch (pass) {
+      case Pass::kForward:
+        return {images, made, places, channels};
+      case Pass::kInput:
+        return {images, channels, places, made};
+      case Pass::kWeight:
+        break;
+    }
+    return {images, made, channels, places};
+  }
+
+  double DepthwiseSeconds() const {
+    const double transfers = TransferSeconds(CountBytes(graph_, id_), gpu_, gpu_.kernels->plain);
+    if (!planar_) {
+      const double pairs = static_cast<double>(CountFlops(graph_, id_)) / 2;
+      return std::max(transfers,
+                      pairs / (backward_ ? rates_.depthwise_backward : rates_.depthwise));
+    }
+    if (!backward_) {
+      return std::max(transfers, ThreadsSeconds(result_, rates_.planar_depthwise));
+    }
+    return std::max(transfers,
+                    (Makes(0) ? ThreadsSeconds(input_, rates_.planar_depthwise_backward) : 0) +
+                        (Makes(1) ? DepthwiseWeightSeconds() : 0));
+  }
+
+  /// A thread for each element that is made goes through its window. Windows of 3 x 3 and 5 x 5
+  /// are unrolled.
+  double ThreadsSeconds(const Value& made, const PlanarDepthwiseRates& rates) const {
+    constexpr double kPicosecond = 1e-12;
+    const std::size_t rank = weight_.shape.size();
+    const std::int64_t columns = weight_.shape[rank - 1];
+    const std::int64_t rows = rank > 3 ? weight_.shape[rank - 2] : 1;
+    const auto taps =
+        static_cast<double>(weight_.numel() / std::max<std::int64_t>(1, made.shape[1]));
+    const bool unrolled = rank == 4 && rows == columns && (rows == 3 || rows == 5);
+    const double element =
+        unrolled ? rates.unrolled_element + taps * rates.unrolled_tap
+                 : rates.element + static_cast<double>(rows) * rates.row + taps * rates.tap;
+    return static_cast<double>(made.numel()) * element * kPicosecond;
+  }
+
+  /// A thread block for each element of the weight: each of up to eight warps goes through whole
+  /// images, 32 elements at a time.
+  double DepthwiseWeightSeconds() const {
+    constexpr std::int64_t kWarp = 32;
+    constexpr std::int64_t kMostWarps = 8;
+    constexpr double kEnds = 1.7;  // blocks a multiprocessor that the first and the last ones cost
+    const std::int64_t images = input_.shape[0];
+    const std::int64_t warps = std::clamp<std::int64_t>(images, 1, kMostWarps);
+    const double image =
+        rates_.depthwise_image.seconds() +
+        static_cast<double>(DivideUp(PlacesOf(result_), kWarp)) * rates_.depthwise_round.seconds();
+    const double blocks = static_cast<double>(weight_.numel()) / gpu_.multiprocessors + kEnds;
+    return static_cast<double>(DivideUp(images, warps) * warps) / kMostWarps * image * blocks;
+  }
+
+  const Graph& graph_;
+  OpId id_;
+  const GpuSpec& gpu_;
+  const ConvolutionRates& rates_;
+  const Op& op_;
+  bool backward_;
+  const Value& input_;
+  const Value& weight_;
+  const Value& result_;  // or its gradient
+  bool planar_;          // channels are not last
+};
+
+}  // namespace
+
+bool IsPricedConvolution(const Graph& graph, OpId id) {
+  const Op& op = graph.op(id);
+  const std::string_view target = graph.target(id);
+  const std::size_t operands = target == "aten::convolution_backward" ? 3 : 2;
+  const bool known = target == "aten::convolution" || target == "aten::convolution_backward";
+  return known && op.inputs.size() >= operands && !op.first_output().is_none() &&
+         graph.value(op.inputs[operands - 1]).shape.size() > 2 &&
+         graph.value(op.inputs[operands - 2]).shape.size() > 2;
+}
+
+double ConvolutionSeconds(const Graph& graph, OpId id, const GpuSpec& gpu) {
+  return ConvolutionWork(graph, id, gpu).Seconds();
+}
+
+std::optional<ValueId> FindSingleKernel(const Graph& graph, OpId id) {
+  if (!IsPricedConvolution(graph, id)) {
+    return std::nullopt;
+  }
+  const std::size_t input = graph.target(id).ends_with("_backward") ? 1 : 0;
+  const ValueId weight = graph.op(id).inputs[input + 1];
+  const bool channels_last = graph.value(graph.op(id).inputs[input]).strides[1] == 1;
+  return HasSingleKernel(graph.value(weight)) && !channels_last ? std::optional(weight)
+                                                                : std::nullopt;
+}
+
+}  // namespace dcsim
