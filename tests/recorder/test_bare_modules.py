@@ -13,6 +13,7 @@ from conftest import operators, record_module
 from dcrecord.interpret import Interpreter
 from dcrecord.workload import split_loss
 from torch import nn
+from torch.nn import functional
 
 # The graph runs the kernels that the module runs, up to the order of sums in a few (linear becomes t and addmm). Sums
 # of at most 400 float32 terms, each rounded by 2^-24, differ by less than 400 * 2^-24 = 2.4e-5 of their size.
@@ -49,6 +50,28 @@ def test_graph_computes_loss_and_gradients_of_the_module(bare: Bare, partitioner
     assert sorted(gradients) == sorted(trained)
     for name, gradient in trained.items():
         assert (gradients[name] - gradient).norm() <= TOLERANCE * gradient.norm(), name
+
+
+class Transposed(nn.Module):
+    """Predictions that lie otherwise than their goals; their gradient is contiguous."""
+
+    def __init__(self, loss: Callable[..., torch.Tensor]) -> None:
+        super().__init__()
+        self.layer = nn.Linear(6, 5)
+        self.loss = loss
+
+    def forward(self, rows: torch.Tensor, goals: torch.Tensor) -> torch.Tensor:
+        return self.loss(self.layer(rows).transpose(1, 2), goals)
+
+
+@pytest.mark.parametrize("loss", [functional.mse_loss, functional.smooth_l1_loss, functional.huber_loss])
+def test_gradient_of_a_loss_lies_as_its_kernel_makes_it(loss: Callable[..., torch.Tensor]) -> None:
+    torch.manual_seed(0)
+    module, inputs = Transposed(loss), [torch.randn(2, 4, 6), torch.randn(2, 5, 4)]
+    document = record_module(lambda: Transposed(loss), *inputs)
+    _, gradients = run_document(document, module, inputs)
+    module(*inputs).backward()
+    torch.testing.assert_close(gradients["layer.weight"], module.layer.weight.grad)
 
 
 def test_tied_weight_is_one_parameter_with_one_gradient() -> None:

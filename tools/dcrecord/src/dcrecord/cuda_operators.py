@@ -9,6 +9,7 @@ tensors, so that the graph, its autograd formulas included, is the CUDA one:
   softmax, log_softmax           float16 to float32 happens inside the kernel
   native_layer_norm              keeps its statistics in float32
   convolution                    gives cuDNN's layout
+  backward of three losses       gives a contiguous gradient, which fake tensors lay out as the input
 
 Sources: aten/src/ATen/native/{layer_norm,SoftMax,transformers/attention}.cpp,
 torch/_refs/__init__.py. tests/recorder/record_on_gpu.py compares the result with real CUDA traces.
@@ -25,6 +26,7 @@ from unittest.mock import patch
 
 import torch
 from torch import Tensor
+from torch._decomp import meta_table
 from torch._subclasses import fake_impls
 from torch.nn import functional
 
@@ -71,7 +73,7 @@ def cuda_operators(attention: str) -> Iterator[Attention]:
     # It is never run: only fake tensors pass here, and those take their shapes from the meta kernel.
     kernels = {"_fused_rms_norm": _no_cpu_kernel}
     with registered(composites, "AutogradCPU"), registered(kernels, "CPU"), _float32_layer_norm_statistics():
-        with cudnn_layouts(), batch_norms_on_cuda():
+        with cudnn_layouts(), batch_norms_on_cuda(), contiguous_loss_gradients():
             yield dispatched
 
 
@@ -172,6 +174,25 @@ def cudnn_layouts() -> Iterator[None]:
         return (*gradients, results[2])
 
     with patch.dict(fake_impls.op_implementations_dict, dict.fromkeys(operators, as_on_cuda)):
+        yield
+
+
+@contextmanager
+def contiguous_loss_gradients() -> Iterator[None]:
+    """The gradient of these losses is made by zeros_like(input, LEGACY_CONTIGUOUS_MEMORY_FORMAT), on the CPU, too; the meta
+    kernel is a decomposition, whose result lies as its operands.
+
+    Source: aten/src/ATen/native/Loss.cpp.
+    """
+    losses = (aten.mse_loss_backward, aten.smooth_l1_loss_backward, aten.huber_loss_backward)
+
+    def contiguous(fake_mode: Any, _: Any, gradient: Tensor, input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        with fake_mode:
+            return torch.empty_like(input, memory_format=torch.contiguous_format)
+
+    rules: dict[Any, Any] = {loss.default: contiguous for loss in losses}
+    # As for batch norms: the rules are asked where there is an entry in the table of meta kernels.
+    with patch.dict(fake_impls.op_implementations_dict, rules), patch.dict(meta_table, rules):
         yield
 
 
