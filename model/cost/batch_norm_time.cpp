@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "model/base/units.h"
+#include "model/cost/element_access.h"
 #include "model/cost/memory_time.h"
 #include "model/cost/op_flops.h"
 #include "model/cost/roofline.h"
@@ -80,6 +81,13 @@ double WritingSeconds(const Extents& of, const BatchNormWriting& rates) {
                   static_cast<double>(blocks) / rates.blocks_per_second);
 }
 
+/// Rows, or images with channels last.
+bool HasChannelsLast(const Value& value) {
+  constexpr std::size_t kImages = 4;  // dimensions
+  return value.shape.size() >= 2 && value.strides[1] == 1 &&
+         (value.is_contiguous() || (value.shape.size() >= kImages && IsDenseChannelsLast(value)));
+}
+
 }  // namespace
 
 double BatchNormSeconds(const Graph& graph, OpId id, const GpuSpec& gpu) {
@@ -93,8 +101,14 @@ double BatchNormSeconds(const Graph& graph, OpId id, const GpuSpec& gpu) {
       backward ? gpu.kernels->batch_norm_backward : gpu.kernels->batch_norm;
   const Value& first = graph.value(op.inputs.front());  // a backward's gradient
   const Value& input = graph.value(op.inputs[backward && op.inputs.size() > 1 ? 1 : 0]);
-  if (input.shape.size() > 1 && input.strides[1] == 1) {
-    return rates.block.seconds() + static_cast<double>(input.numel()) / rates.elements_per_second;
+  const auto at = [&](double elements_per_second) {
+    return rates.block.seconds() + static_cast<double>(input.numel()) / elements_per_second;
+  };
+  if (HasChannelsLast(input)) {
+    return at(HasChannelsLast(first) ? rates.elements_per_second : rates.apart_per_second);
+  }
+  if (!input.is_contiguous()) {
+    return at(rates.apart_per_second);
   }
   const Extents of = ExtentsOf(input);
   return (first.is_contiguous() ? 0 : ContiguousCopySeconds(first, gpu)) +

@@ -1,9 +1,11 @@
 #include "model/cost/convolution_time.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string_view>
 
 #include "model/base/units.h"
+#include "model/cost/element_access.h"
 #include "model/cost/memory_time.h"
 #include "model/cost/op_flops.h"
 #include "model/cost/product_time.h"
@@ -42,9 +44,11 @@ class ConvolutionWork {
         planar_(input_.strides[1] != 1 || input_.shape.size() == 3) {}
 
   double Seconds() const {
-    const double planar_copies =
-        planar_ ? PlanarCopy(input_) + (backward_ ? PlanarCopy(result_) : 0) : 0;
-    return gpu_.kernels->product.start.seconds() + planar_copies + BiasSeconds() +
+    if (input_.numel() == 0 || weight_.numel() == 0 || result_.numel() == 0) {
+      return gpu_.kernels->product.start.seconds();
+    }
+    const double copies = CopySeconds(input_) + (backward_ ? CopySeconds(result_) : 0);
+    return gpu_.kernels->product.start.seconds() + copies + BiasSeconds() +
            (IsDepthwise() ? DepthwiseSeconds() : PassesSeconds());
   }
 
@@ -56,10 +60,15 @@ class ConvolutionWork {
   }
   bool IsDepthwise() const { return weight_.shape[1] == 1 && input_.shape[1] > 1; }
 
-  /// Where channels are not last, what a convolution reads has to be contiguous; one-dimensional
-  /// ones have no layout with channels last.
-  double PlanarCopy(const Value& tensor) const {
-    return tensor.is_contiguous() ? 0 : ContiguousCopySeconds(tensor, gpu_);
+  /// What a convolution reads has to be contiguous, or have channels last and no holes;
+  /// one-dimensional ones have no layout with channels last.
+  double CopySeconds(const Value& tensor) const {
+    if (planar_) {
+      return tensor.is_contiguous() ? 0 : ContiguousCopySeconds(tensor, gpu_);
+    }
+    return IsDenseChannelsLast(tensor)
+               ? 0
+               : static_cast<double>(tensor.numel()) / gpu_.kernels->elements_per_second.alike;
   }
 
   double BiasSeconds() const {
@@ -185,9 +194,7 @@ class ConvolutionWork {
   double DepthwiseSeconds() const {
     const double transfers = TransferSeconds(CountBytes(graph_, id_), gpu_, gpu_.kernels->plain);
     if (!planar_) {
-      const double pairs = static_cast<double>(CountFlops(graph_, id_)) / 2;
-      return std::max(transfers,
-                      pairs / (backward_ ? rates_.depthwise_backward : rates_.depthwise));
+      return std::max(transfers, ChannelsLastDepthwise());
     }
     if (!backward_) {
       return std::max(transfers, ThreadsSeconds(result_, rates_.planar_depthwise));
@@ -195,6 +202,18 @@ class ConvolutionWork {
     return std::max(transfers,
                     (Makes(0) ? ThreadsSeconds(input_, rates_.planar_depthwise_backward) : 0) +
                         (Makes(1) ? DepthwiseWeightSeconds() : 0));
+  }
+
+  /// Multiply-adds of the result's elements or, of the input's gradient, of the input's.
+  double ChannelsLastDepthwise() const {
+    const auto taps =
+        static_cast<double>(weight_.numel() / std::max<std::int64_t>(1, weight_.shape[0]));
+    const double made = static_cast<double>(result_.numel()) * taps;
+    if (!backward_) {
+      return made / rates_.depthwise;
+    }
+    return (Makes(0) ? static_cast<double>(input_.numel()) * taps / rates_.depthwise_input : 0) +
+           (Makes(1) ? made / rates_.depthwise_weight + rates_.backward_pass.seconds() : 0);
   }
 
   /// A thread for each element that is made goes through its window. Windows of 3 x 3 and 5 x 5
@@ -245,11 +264,37 @@ class ConvolutionWork {
 bool IsPricedConvolution(const Graph& graph, OpId id) {
   const Op& op = graph.op(id);
   const std::string_view target = graph.target(id);
-  const std::size_t operands = target == "aten::convolution_backward" ? 3 : 2;
-  const bool known = target == "aten::convolution" || target == "aten::convolution_backward";
-  return known && op.inputs.size() >= operands && !op.first_output().is_none() &&
-         graph.value(op.inputs[operands - 1]).shape.size() > 2 &&
-         graph.value(op.inputs[operands - 2]).shape.size() > 2;
+  const bool backward = target == "aten::convolution_backward";
+  const std::ptrdiff_t operands = backward ? 3 : 2;
+  if ((!backward && target != "aten::convolution") || std::ssize(op.inputs) < operands ||
+      op.first_output().is_none()) {
+    return false;
+  }
+  const auto has_places = [&](ValueId value) { return graph.value(value).shape.size() > 2; };
+  return std::all_of(op.inputs.begin(), op.inputs.begin() + operands, has_places) &&
+         (backward || has_places(op.first_output()));
+}
+
+double UnalignedWeightSeconds(const Graph& graph, OpId id, const GpuSpec& gpu) {
+  constexpr double kPicosecond = 1e-12;
+  constexpr std::int64_t kTile = 128;  // channels that are made beside each other
+  const UnalignedWeightRates& rates = gpu.kernels->convolution.unaligned_weight;
+  const Op& op = graph.op(id);
+  const bool backward = graph.target(id).ends_with("_backward");
+  const Value& input = graph.value(op.inputs[backward ? 1 : 0]);
+  const Value& weight = graph.value(op.inputs[backward ? 2 : 1]);
+  const std::int64_t places = input.shape[0] * PlacesOf(input);
+  const std::int64_t channels = input.shape[1];
+  const std::int64_t made = weight.shape[0];
+  if (!backward) {
+    const auto pairs = static_cast<double>(places * RoundUp(made, kTile) * channels);
+    return std::max(pairs * rates.pair * kPicosecond,
+                    static_cast<double>(channels) * rates.read.seconds());
+  }
+  const double element = rates.element + static_cast<double>(made) * rates.backward_pair;
+  return std::max(static_cast<double>(places * RoundUp(channels, kTile)) * element * kPicosecond,
+                  static_cast<double>(made) * rates.read.seconds() +
+                      static_cast<double>(channels) * rates.made.seconds());
 }
 
 double ConvolutionSeconds(const Graph& graph, OpId id, const GpuSpec& gpu) {
@@ -262,7 +307,8 @@ std::optional<ValueId> FindSingleKernel(const Graph& graph, OpId id) {
   }
   const std::size_t input = graph.target(id).ends_with("_backward") ? 1 : 0;
   const ValueId weight = graph.op(id).inputs[input + 1];
-  const bool channels_last = graph.value(graph.op(id).inputs[input]).strides[1] == 1;
+  const Value& read = graph.value(graph.op(id).inputs[input]);
+  const bool channels_last = read.strides[1] == 1 && !read.is_contiguous();
   return HasSingleKernel(graph.value(weight)) && !channels_last ? std::optional(weight)
                                                                 : std::nullopt;
 }

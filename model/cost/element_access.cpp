@@ -137,4 +137,16 @@ ElementAccess AccessOf(const Graph& graph, OpId id) {
   return ElementwiseAccess(graph, op, graph.value(op.first_output()));
 }
 
+bool IsDenseChannelsLast(const Value& value) {
+  std::int64_t expected = value.shape[1];
+  for (std::size_t i = value.shape.size() - 1; i > 1; --i) {
+    if (value.shape[i] > 1 && value.strides[i] != expected) {
+      return false;
+    }
+    expected *= value.shape[i];
+  }
+  return (value.shape[1] == 1 || value.strides[1] == 1) &&
+         (value.shape[0] == 1 || value.strides[0] == expected);
+}
+
 }  // namespace dcsim

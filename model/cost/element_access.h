@@ -24,4 +24,8 @@ ElementAccess CopyAccess(const Value& value);
 /// operands; a tensor of one element is broadcast.
 ElementAccess AccessOf(const Graph& graph, OpId id);
 
+/// Whether a tensor of two dimensions or more has its channels (the second one) last, and nothing
+/// between places or images: what PyTorch calls channels_last.
+bool IsDenseChannelsLast(const Value& value);
+
 }  // namespace dcsim

@@ -113,11 +113,22 @@ struct IndexingRates {
 
 /// Group norms, in several kernels.
 struct GroupNormRates {
-  Duration start;           // besides elements
-  Duration backward_start;  // the same
-  double elements_per_second = 0;
-  double group_elements_per_second = 0;  // of one group, which one thread block sums
-  double backward_elements_per_second = 0;
+  Duration start;                        // besides what follows
+  double blocks_per_second = 0;          // thread blocks, each of which sums a group
+  double elements_per_second = 0;        // that they sum
+  double group_elements_per_second = 0;  // of one group alone
+  double written_per_second = 0;         // elements
+};
+
+/// … their backward.
+struct GroupNormBackwardRates {
+  Duration start;
+  Duration image;                // of the sums for weight and bias; half as long for short channels
+  double blocks_per_second = 0;  // thread blocks, each of which sums an image's channel
+  double elements_per_second = 0;      // that they sum
+  double short_blocks_per_second = 0;  // the same where a channel has fewer than 256
+  double short_elements_per_second = 0;
+  double written_per_second = 0;
 };
 
 /// Batch norms, a thread block a channel (BatchNormSeconds).
@@ -127,6 +138,7 @@ struct BatchNormRates {
   Duration cached_round;           // … or the L2 cache
   Duration busy_round;             // that a round keeps its neighbours on the multiprocessor
   double elements_per_second = 0;  // where channels are last
+  double apart_per_second = 0;     // … of what is neither that nor contiguous
 };
 
 /// What stands behind the sums of a batch norm.
@@ -166,6 +178,16 @@ struct PlanarDepthwiseRates {
   double unrolled_tap = 0;
 };
 
+/// What a pass takes that reads the weight of kernels of one element at no multiple of 16 bytes:
+/// picoseconds of the whole GPU, and at least so much for each channel.
+struct UnalignedWeightRates {
+  double pair = 0;           // multiply-add, forward
+  double element = 0;        // of the input's gradient
+  double backward_pair = 0;  // multiply-add of it
+  Duration read;             // a channel that is added up, one after the other
+  Duration made;             // … that is made, backward
+};
+
 /// Convolutions in half precision, and what stands before and behind them.
 struct ConvolutionRates {
   double forward = 1;              // share of the peak
@@ -173,13 +195,13 @@ struct ConvolutionRates {
   double images = 1;               // … of products of an image each
   double few_channels = 1;         // of the peak, with fewer than eight channels in
   double few_channels_planar = 1;  // … where they need not be brought last
-  double unaligned_weight = 1;     // … with kernels of one element whose weight begins at no
-                                   // multiple of 16 bytes
+  UnalignedWeightRates unaligned_weight;
   double half_aligned = 1;  // … with kernels of one element over channels that are not last and
                             // begin at multiples of 4 or 8 bytes but not of 16
   double unaligned = 1;     // … at odd multiples of 2 bytes
   double depthwise = 0;     // multiply-adds a second, each channel alone
-  double depthwise_backward = 0;  // the same, of both gradients
+  double depthwise_input = 0;   // the same, of the input's gradient
+  double depthwise_weight = 0;  // … of the weight's
   PlanarDepthwiseRates planar_depthwise;
   PlanarDepthwiseRates planar_depthwise_backward;  // of the input's gradient
   Duration depthwise_image;  // of the weight's, planar: a thread block's round of images, …
@@ -228,6 +250,7 @@ struct KernelRates {
   AttentionEnds cudnn_attention_ends;
   IndexingRates indexing;
   GroupNormRates group_norm;
+  GroupNormBackwardRates group_norm_backward;
   BatchNormRates batch_norm;
   BatchNormRates batch_norm_backward;
   BatchNormWriting batch_norm_writing;

@@ -90,10 +90,20 @@ void ReadEfficientAttention(ObjectReader& fields, EfficientAttentionRates& rates
 
 void ReadGroupNorm(ObjectReader& fields, GroupNormRates& rates) {
   fields.Required("start", ReadDuration, rates.start);
-  fields.Required("backward_start", ReadDuration, rates.backward_start);
+  ReadPositive(fields, "blocks_per_second", rates.blocks_per_second);
   ReadPositive(fields, "elements_per_second", rates.elements_per_second);
   ReadPositive(fields, "group_elements_per_second", rates.group_elements_per_second);
-  ReadPositive(fields, "backward_elements_per_second", rates.backward_elements_per_second);
+  ReadPositive(fields, "written_per_second", rates.written_per_second);
+}
+
+void ReadGroupNormBackward(ObjectReader& fields, GroupNormBackwardRates& rates) {
+  fields.Required("start", ReadDuration, rates.start);
+  fields.Required("image", ReadDuration, rates.image);
+  ReadPositive(fields, "blocks_per_second", rates.blocks_per_second);
+  ReadPositive(fields, "elements_per_second", rates.elements_per_second);
+  ReadPositive(fields, "short_blocks_per_second", rates.short_blocks_per_second);
+  ReadPositive(fields, "short_elements_per_second", rates.short_elements_per_second);
+  ReadPositive(fields, "written_per_second", rates.written_per_second);
 }
 
 void ReadBatchNorm(ObjectReader& fields, BatchNormRates& rates) {
@@ -102,6 +112,7 @@ void ReadBatchNorm(ObjectReader& fields, BatchNormRates& rates) {
   fields.Required("cached_round", ReadDuration, rates.cached_round);
   fields.Required("busy_round", ReadDuration, rates.busy_round);
   ReadPositive(fields, "elements_per_second", rates.elements_per_second);
+  ReadPositive(fields, "apart_per_second", rates.apart_per_second);
 }
 
 void ReadBatchNormWriting(ObjectReader& fields, BatchNormWriting& rates) {
@@ -147,17 +158,27 @@ void ReadPlanarDepthwise(ObjectReader& fields, PlanarDepthwiseRates& rates) {
   ReadPositive(fields, "unrolled_tap", rates.unrolled_tap);
 }
 
+void ReadUnalignedWeight(ObjectReader& fields, UnalignedWeightRates& rates) {
+  ReadPositive(fields, "pair", rates.pair);
+  ReadPositive(fields, "element", rates.element);
+  ReadPositive(fields, "backward_pair", rates.backward_pair);
+  fields.Required("read", ReadDuration, rates.read);
+  fields.Required("made", ReadDuration, rates.made);
+}
+
 void ReadConvolution(ObjectReader& fields, ConvolutionRates& rates) {
   ReadShare(fields, "forward", rates.forward);
   ReadShare(fields, "backward", rates.backward);
   ReadShare(fields, "images", rates.images);
   ReadShare(fields, "few_channels", rates.few_channels);
   ReadShare(fields, "few_channels_planar", rates.few_channels_planar);
-  ReadShare(fields, "unaligned_weight", rates.unaligned_weight);
+  ReadPart(fields, "unaligned_weight",
+           [&](ObjectReader& inner) { ReadUnalignedWeight(inner, rates.unaligned_weight); });
   ReadShare(fields, "half_aligned", rates.half_aligned);
   ReadShare(fields, "unaligned", rates.unaligned);
   ReadPositive(fields, "depthwise", rates.depthwise);
-  ReadPositive(fields, "depthwise_backward", rates.depthwise_backward);
+  ReadPositive(fields, "depthwise_input", rates.depthwise_input);
+  ReadPositive(fields, "depthwise_weight", rates.depthwise_weight);
   ReadPart(fields, "planar_depthwise",
            [&](ObjectReader& inner) { ReadPlanarDepthwise(inner, rates.planar_depthwise); });
   ReadPart(fields, "planar_depthwise_backward", [&](ObjectReader& inner) {
@@ -232,6 +253,7 @@ KernelRates ReadKernelRates(ObjectReader& fields) {
   });
   read("indexing", ReadIndexing, rates.indexing);
   read("group_norm", ReadGroupNorm, rates.group_norm);
+  read("group_norm_backward", ReadGroupNormBackward, rates.group_norm_backward);
   read("batch_norm", ReadBatchNorm, rates.batch_norm);
   read("batch_norm_backward", ReadBatchNorm, rates.batch_norm_backward);
   read("batch_norm_writing", ReadBatchNormWriting, rates.batch_norm_writing);

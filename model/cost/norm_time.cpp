@@ -30,23 +30,40 @@ class NormWork {
     return MakingContiguous() + (backward_ ? LayerNormBackward() : Rows(rates_.layer_norm));
   }
 
-  /// Moments take a thread block a group, so few large groups leave the GPU idle.
+  /// A thread block sums a group, so few large groups leave the GPU idle.
   double GroupNorm() const {
     const GroupNormRates& rates = rates_.group_norm;
     const double elements = Numel(op_.inputs.front());
     if (backward_) {
-      return rates.backward_start.seconds() + elements / rates.backward_elements_per_second;
+      return GroupNormBackward(elements);
     }
     const double groups = op_.outputs.size() > 1 ? Numel(op_.outputs[1]) : 1;  // their means
-    return std::max(rates.start.seconds() + elements / rates.elements_per_second,
-                    elements / groups / rates.group_elements_per_second +
-                        elements / rates_.elements_per_second.alike);
+    const double sums =
+        std::max(groups / rates.blocks_per_second + elements / rates.elements_per_second,
+                 elements / groups / rates.group_elements_per_second);
+    return rates.start.seconds() + sums + elements / rates.written_per_second;
   }
 
  private:
   double Numel(ValueId value) const { return static_cast<double>(graph_.value(value).numel()); }
   double Transfer(double share) const {
     return TransferSeconds(CountBytes(graph_, id_), gpu_, share);
+  }
+
+  /// A thread block sums an image's channel; those of fewer than 256 elements are a warp.
+  double GroupNormBackward(double elements) const {
+    constexpr double kShort = 256;
+    const GroupNormBackwardRates& rates = rates_.group_norm_backward;
+    const std::vector<std::int64_t>& shape = graph_.value(op_.inputs.front()).shape;
+    const auto images = static_cast<double>(shape.empty() ? 1 : shape.front());
+    const double blocks = images * static_cast<double>(shape.size() > 1 ? shape[1] : 1);
+    const bool short_channels = elements < kShort * blocks;
+    const double sums =
+        short_channels
+            ? blocks / rates.short_blocks_per_second + elements / rates.short_elements_per_second
+            : blocks / rates.blocks_per_second + elements / rates.elements_per_second;
+    return rates.start.seconds() + images * rates.image.seconds() / (short_channels ? 2 : 1) +
+           sums + elements / rates.written_per_second;
   }
 
   double MakingContiguous() const {

@@ -92,10 +92,13 @@ Duration ParamAlignment::Delay(const Graph& graph,
     const double seconds = Elements(graph, op.first_output()) / gpu.kernels->unaligned_lookups;
     return FromSeconds(std::max(seconds - time.seconds(), 0.0));
   }
-  return ConvolutionDelay(graph, id, gpu);
+  return ConvolutionDelay(graph, id, time, gpu);
 }
 
-Duration ParamAlignment::ConvolutionDelay(const Graph& graph, OpId id, const GpuSpec& gpu) const {
+Duration ParamAlignment::ConvolutionDelay(const Graph& graph,
+                                          OpId id,
+                                          Duration time,
+                                          const GpuSpec& gpu) const {
   const Op& op = graph.op(id);
   const auto weight = FindSingleKernel(graph, id);
   if (!weight || Shift(graph, *weight) == 0) {
@@ -109,10 +112,9 @@ Duration ParamAlignment::ConvolutionDelay(const Graph& graph, OpId id, const Gpu
   if (backward && !made(0)) {
     return Duration();
   }
-  const ConvolutionRates& rates = gpu.kernels->convolution;
-  const double products = backward && made(1) ? 2 : 1;
-  return FromSeconds(SecondsAtPeak(graph, id, gpu) / products *
-                     (1 / rates.unaligned_weight - 1 / rates.images));
+  const double passes = backward && made(1) ? 2 : 1;
+  const double delay = UnalignedWeightSeconds(graph, id, gpu) - time.seconds() / passes;
+  return FromSeconds(std::max(delay, 0.0));
 }
 
 }  // namespace dcsim

@@ -20,14 +20,14 @@ class ParamAlignment {
 
   /// What an op takes besides `time`, measured or priced with its parameters at multiples of 16
   /// bytes: of a product what it takes at SlowProductShare, of a convolution with kernels of one
-  /// element its FLOPs at `unaligned_weight`, of layer norms and embeddings what
+  /// element UnalignedWeightSeconds, of layer norms and embeddings what
   /// `unaligned_layer_norm` and `unaligned_lookups` say, of everything else nothing. Half precision
   /// only. Source: docs/costs.md.
   Duration Delay(const Graph& graph, OpId id, Duration time, const GpuSpec& gpu) const;
 
  private:
   /// Of a convolution.
-  Duration ConvolutionDelay(const Graph& graph, OpId id, const GpuSpec& gpu) const;
+  Duration ConvolutionDelay(const Graph& graph, OpId id, Duration time, const GpuSpec& gpu) const;
 
   /// The largest power of two, 16 at most, that tells where all tensors of an op begin, in bytes.
   std::int64_t AlignmentOf(const Graph& graph, const Op& op) const;

@@ -6,11 +6,12 @@
 namespace dcsim {
 namespace {
 
-constexpr std::array<std::string_view, 159> kShown = {
+constexpr std::array<std::string_view, 166> kShown = {
     "aten::_grouped_mm",
     "aten::_log_softmax",
     "aten::_log_softmax_backward_data",
     "aten::_native_batch_norm_legit",
+    "aten::_native_batch_norm_legit.no_stats",
     "aten::_safe_softmax",
     "aten::_scaled_dot_product_cudnn_attention",
     "aten::_scaled_dot_product_cudnn_attention_backward",
@@ -89,6 +90,8 @@ constexpr std::array<std::string_view, 159> kShown = {
     "aten::index_select",
     "aten::le.Scalar",
     "aten::le.Tensor",
+    "aten::leaky_relu",
+    "aten::leaky_relu_backward",
     "aten::lift_fresh_copy",
     "aten::linalg_vector_norm",
     "aten::log",
@@ -123,11 +126,14 @@ constexpr std::array<std::string_view, 159> kShown = {
     "aten::nll_loss_forward",
     "aten::ones",
     "aten::ones_like",
+    "aten::pixel_shuffle",
+    "aten::pixel_unshuffle",
     "aten::polar",
     "aten::pow.Scalar",
     "aten::pow.Tensor_Scalar",
     "aten::pow.Tensor_Tensor",
     "aten::reciprocal",
+    "aten::reflection_pad2d",
     "aten::relu",
     "aten::repeat",
     "aten::roll",
@@ -152,6 +158,7 @@ constexpr std::array<std::string_view, 159> kShown = {
     "aten::softplus_backward",
     "aten::sort",
     "aten::split.Tensor",
+    "aten::split_with_sizes",
     "aten::sqrt",
     "aten::stack",
     "aten::sub.Tensor",

@@ -43,10 +43,26 @@ TEST(BatchNormSecondsTest, ManyChannelsAreWavesOfThreadBlocks) {
   EXPECT_EQ(TimeOf(Backward(shape)), 2 * (2'000 + 4 * 1'200) + (2'000 + 4 * 600));
 }
 
-// A million elements at 100 and 50 a ns.
+// A million elements at 100 and 50 a ns; at 10 where the gradient lies otherwise than the input.
 TEST(BatchNormSecondsTest, ChannelsThatAreLastAreElements) {
+  const Graph backward = Backward("bfloat16[1000,1000]");
   EXPECT_EQ(ForwardTime("bfloat16[1000,1000]"), 1'000 + 10'000);
-  EXPECT_EQ(TimeOf(Backward("bfloat16[1000,1000]")), 2'000 + 20'000);
+  EXPECT_EQ(TimeOf(backward), 2'000 + 20'000);
+  EXPECT_EQ(TimeOf(WithStrides(backward, "g", {1'001, 1})), 2'000 + 100'000);
+}
+
+// Sequences have no layout with channels last, and images with holes are none: 20 and 10 a ns.
+TEST(BatchNormSecondsTest, OtherLayoutsGoElementByElement) {
+  const auto forward = [](const std::string& shape, const std::vector<std::int64_t>& strides) {
+    return TimeOf(WithStrides(
+        OneOp("input a " + shape, "y: " + shape + " = aten::_native_batch_norm_legit(a)"), "a",
+        strides));
+  };
+  EXPECT_EQ(forward("bfloat16[100,100,100]", {10'000, 1, 100}), 1'000 + 50'000);
+  EXPECT_EQ(forward("bfloat16[100,100,10,10]", {10'000, 1, 1'000, 100}), 1'000 + 10'000);
+  EXPECT_EQ(forward("bfloat16[100,100,10,10]", {10'500, 1, 1'000, 100}), 1'000 + 50'000);
+  EXPECT_EQ(TimeOf(WithStrides(Backward("bfloat16[100,100,100]"), "a", {10'000, 1, 100})),
+            2'000 + 100'000);
 }
 
 // A million elements of the gradient, neighbours apart, at 20 a ns.

@@ -43,18 +43,33 @@ Json Indexing() {
 
 Json GroupNorm() {
   return {{"start", "5 us"},
-          {"backward_start", "25 us"},
+          {"blocks_per_second", 2e8},
           {"elements_per_second", 2e11},
           {"group_elements_per_second", 1e9},
-          {"backward_elements_per_second", 1e11}};
+          {"written_per_second", 3e11}};
+}
+
+Json GroupNormBackward() {
+  return {{"start", "25 us"},
+          {"image", "500 ns"},
+          {"blocks_per_second", 4e8},
+          {"elements_per_second", 5e11},
+          {"short_blocks_per_second", 2e9},
+          {"short_elements_per_second", 9e11},
+          {"written_per_second", 3e11}};
 }
 
 Json BatchNorm() {
-  return {{"block", "4 us"},
-          {"round", "400 ns"},
-          {"cached_round", "200 ns"},
-          {"busy_round", "100 ns"},
-          {"elements_per_second", 2e11}};
+  return {{"block", "4 us"},        {"round", "400 ns"},           {"cached_round", "200 ns"},
+          {"busy_round", "100 ns"}, {"elements_per_second", 2e11}, {"apart_per_second", 4e10}};
+}
+
+Json UnalignedWeight() {
+  return {{"pair", 0.06},
+          {"element", 11},
+          {"backward_pair", 0.07},
+          {"read", "100 ns"},
+          {"made", "280 ns"}};
 }
 
 Json PlanarDepthwise() {
@@ -67,11 +82,12 @@ Json Convolution() {
           {"images", 0.5},
           {"few_channels", 0.03},
           {"few_channels_planar", 0.01},
-          {"unaligned_weight", 0.02},
+          {"unaligned_weight", UnalignedWeight()},
           {"half_aligned", 0.26},
           {"unaligned", 0.13},
           {"depthwise", 5e12},
-          {"depthwise_backward", 4e12},
+          {"depthwise_input", 4e12},
+          {"depthwise_weight", 6e12},
           {"planar_depthwise", PlanarDepthwise()},
           {"planar_depthwise_backward", PlanarDepthwise()},
           {"depthwise_image", "100 ns"},
@@ -135,6 +151,7 @@ Json Kernels() {
           {"indexing", Indexing()},
           {"group_norm", GroupNorm()},
           {"batch_norm", BatchNorm()},
+          {"group_norm_backward", GroupNormBackward()},
           {"batch_norm_backward", BatchNorm()},
           {"batch_norm_writing", {{"elements_per_second", 5e11}, {"blocks_per_second", 2e9}}},
           {"pooling",
@@ -165,7 +182,9 @@ TEST(ClusterReaderTest, KernelsAreRead) {
   EXPECT_EQ(kernels.layer_norm_columns_per_second, 2e8);
   EXPECT_EQ(kernels.product.tile, 20);
   EXPECT_EQ(kernels.attention_ends.head_sums, 0.3);
-  EXPECT_EQ(kernels.group_norm.backward_start, Duration::FromUs(25));
+  EXPECT_EQ(kernels.group_norm_backward.start, Duration::FromUs(25));
+  EXPECT_EQ(kernels.batch_norm_backward.apart_per_second, 4e10);
+  EXPECT_EQ(kernels.convolution.unaligned_weight.made, Duration::FromNs(280));
   EXPECT_EQ(kernels.pooling.backward, 3e11);
   EXPECT_EQ(kernels.batch_norm_backward.cached_round, Duration::FromNs(200));
   EXPECT_EQ(kernels.convolution.planar_depthwise_backward.tap, 0.5);

@@ -89,20 +89,29 @@ void SetOtherRates(KernelRates& kernels) {
                       .single_sums_per_second = 1e9,
                       .looked_up = 5e10};
   kernels.group_norm = {.start = Duration::FromUs(1),
-                        .backward_start = Duration::FromUs(3),
-                        .elements_per_second = 1e11,
+                        .blocks_per_second = 1e9,
+                        .elements_per_second = 2e11,
                         .group_elements_per_second = 2e9,
-                        .backward_elements_per_second = 5e10};
+                        .written_per_second = 1e11};
+  kernels.group_norm_backward = {.start = Duration::FromUs(3),
+                                 .image = Duration::FromNs(200),
+                                 .blocks_per_second = 5e8,
+                                 .elements_per_second = 2e11,
+                                 .short_blocks_per_second = 1e9,
+                                 .short_elements_per_second = 4e11,
+                                 .written_per_second = 1e11};
   kernels.batch_norm = {.block = Duration::FromUs(1),
                         .round = Duration::FromNs(400),
                         .cached_round = Duration::FromNs(200),
                         .busy_round = Duration::FromNs(150),
-                        .elements_per_second = 1e11};
+                        .elements_per_second = 1e11,
+                        .apart_per_second = 2e10};
   kernels.batch_norm_backward = {.block = Duration::FromUs(2),
                                  .round = Duration::FromNs(800),
                                  .cached_round = Duration::FromNs(400),
                                  .busy_round = Duration::FromNs(300),
-                                 .elements_per_second = 5e10};
+                                 .elements_per_second = 5e10,
+                                 .apart_per_second = 1e10};
   kernels.batch_norm_writing = {.elements_per_second = 1e11, .blocks_per_second = 1e9};
   kernels.pooling = {.forward = 4e11,
                      .backward = 2e11,
@@ -121,11 +130,16 @@ void SetOtherRates(KernelRates& kernels) {
       .images = 0.25,
       .few_channels = 0.1,
       .few_channels_planar = 0.05,
-      .unaligned_weight = 0.1,
+      .unaligned_weight = {.pair = 0.1,
+                           .element = 10,
+                           .backward_pair = 0.2,
+                           .read = Duration::FromNs(10),
+                           .made = Duration::FromNs(20)},
       .half_aligned = 0.2,
       .unaligned = 0.1,
       .depthwise = 1e12,
-      .depthwise_backward = 5e11,
+      .depthwise_input = 5e11,
+      .depthwise_weight = 2e12,
       .planar_depthwise =
           {.element = 4, .row = 2, .tap = 1, .unrolled_element = 3, .unrolled_tap = 2},
       .planar_depthwise_backward =

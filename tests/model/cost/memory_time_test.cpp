@@ -288,15 +288,22 @@ std::int64_t GroupNormTime(const std::string& groups) {
                                               "] = aten::native_group_norm(a)"));
 }
 
-// A million elements at 100 and 50 a ns, starting 1 and 3 us. Of ten groups each takes its thread
-// block 100,000 elements at 2 a ns; then all are written at 100.
+// A thread block sums each group, one a ns and 200 elements a ns; of ten groups each takes its
+// block 100,000 elements at 2 a ns. Then a million are written at 100, starting 1 us.
 TEST(MemorySecondsTest, GroupNormsAreBoundByElementsOrByTheirGroups) {
-  const std::string image = "float32[1,100,100,100]";
-  EXPECT_EQ(GroupNormTime("100000"), 11'000);
-  EXPECT_EQ(GroupNormTime("10"), 60'000);
-  EXPECT_EQ(
-      TimeOf(OneOp("input a " + image, "y: " + image + " = aten::native_group_norm_backward(a)")),
-      23'000);
+  EXPECT_EQ(GroupNormTime("1000"), 1'000 + 1'000 + 5'000 + 10'000);
+  EXPECT_EQ(GroupNormTime("10"), 1'000 + 50'000 + 10'000);
+}
+
+// 100 channels of 10,000 elements at half a block and 200 elements a ns, an image 200 ns; 10,000 of
+// 100 at one block and 400 elements, ten images 100 ns each. All are written at 100.
+TEST(MemorySecondsTest, BackwardOfAGroupNormSumsTheChannelsOfImages) {
+  const auto time = [](const std::string& image) {
+    return TimeOf(OneOp("input g " + image + "\ninput a " + image,
+                        "y: " + image + " = aten::native_group_norm_backward(g, a)"));
+  };
+  EXPECT_EQ(time("float32[1,100,100,100]"), 3'000 + 200 + 200 + 5'000 + 10'000);
+  EXPECT_EQ(time("float32[10,1000,10,10]"), 3'000 + 1'000 + 10'000 + 2'500 + 10'000);
 }
 
 // A million windows of 3 x 3 at 400 elements a ns, and 200 in the backward.

@@ -101,17 +101,35 @@ TEST(ParamAlignmentTest, SlowProductsGetNoSlower) {
   EXPECT_DOUBLE_EQ(Delay(graph, 1, ReduceCollective::kAllReduce), 0);
 }
 
-// 6.7109e10 FLOP at a peak of 1e15, at 0.1 of it instead of 0.25, with channels first and kernels
-// of one element; others take it.
+// 32,000 places, channels made in tiles of 128: 1,000 are 1,024. 0.1 ps for each pair with the
+// 1,024 that are read, less the 10 us that it took; kernels of more elements take what they took.
 TEST(ParamAlignmentTest, ConvolutionsOfOneElementNeedAlignedWeights) {
   const auto delay = [](const std::string& kernel) {
-    const Graph graph = OneOp("param b bfloat16[4]\nparam w bfloat16[1024,1024," + kernel +
+    const Graph graph = OneOp("param b bfloat16[4]\nparam w bfloat16[1000,1024," + kernel +
                                   "]\ninput a bfloat16[125,1024,16,16]",
-                              "y: bfloat16[125,1024,16,16] = aten::convolution(a, w)");
+                              "y: bfloat16[125,1000,16,16] = aten::convolution(a, w)");
     return Delay(graph, 1, ReduceCollective::kAllReduce);
   };
-  EXPECT_NEAR(delay("1,1"), 67.108864 * (10 - 4), 1e-3);
+  EXPECT_NEAR(delay("1,1"), 32'000 * 1024e-6 * 1024 * 0.1 - 10, 1e-2);
   EXPECT_EQ(delay("3,3"), 0);
+}
+
+// The input's gradient needs it: 10 ps and 0.2 for each of 1,000 channels that are read, less half
+// of the 10 us. One place of one image: 10 ns for each of these and 20 for each of 1,024 made.
+TEST(ParamAlignmentTest, BackwardsNeedThemForTheInputsGradient) {
+  const auto delay = [](const std::string& images, const std::string& places,
+                        const std::string& made) {
+    return Delay(
+        OneOp("param b bfloat16[4]\nparam w bfloat16[1000,1024,1,1]\ninput g bfloat16[" + images +
+                  ",1000," + places + "]\ninput a bfloat16[" + images + ",1024," + places + "]",
+              made + " = aten::convolution_backward(g, a, w)"),
+        1, ReduceCollective::kAllReduce);
+  };
+  const std::string weight = "bfloat16[1000,1024,1,1]";
+  EXPECT_NEAR(delay("125", "16,16", "y: bfloat16[125,1024,16,16], v: " + weight),
+              32'000 * 1024e-6 * 210 - 5, 1e-2);
+  EXPECT_NEAR(delay("1", "1,1", "y: bfloat16[1,1024,1,1], v: " + weight), 10 + 20.48 - 5, 1e-2);
+  EXPECT_EQ(delay("125", "16,16", "_, y: " + weight), 0);
 }
 
 }  // namespace
