@@ -61,15 +61,16 @@ double ChannelsSeconds(const Extents& of,
     return rates.block.seconds() + static_cast<double>(rounds) * std::max(answer, busy);
   };
   const std::int64_t at_once = kBlocksAtOnce * gpu.multiprocessors;
+  const std::int64_t whole = of.channels / at_once;
   const std::int64_t rest = of.channels % at_once;
-  return static_cast<double>(of.channels / at_once) * wave(kBlocksAtOnce) +
+  return static_cast<double>(whole) * wave(kBlocksAtOnce) +
          (rest > 0 ? wave(DivideUp(rest, gpu.multiprocessors)) : 0);
 }
 
 /// Writes the normalized elements.
 double WritingSeconds(const Extents& of, const BatchNormWriting& rates) {
   constexpr std::int64_t kFewThreads = 64;
-  constexpr std::int64_t kMostBlocks = 256 * 1024;
+  constexpr std::int64_t kMostBlocks = 262'144;
   const std::int64_t threads =
       std::max(ThreadsFor(of.places / 4), std::min(ThreadsFor(of.places), kFewThreads));
   const std::int64_t images = std::max<std::int64_t>(1, kFewThreads / threads);  // of a block

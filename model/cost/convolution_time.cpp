@@ -85,12 +85,14 @@ class ConvolutionWork {
   }
 
   double PassSeconds(Pass pass) const {
-    const double calls = backward_ ? rates_.backward_pass.seconds() : 0;
+    const std::int64_t groups = CountGroups();
+    const double calls = (backward_ ? rates_.backward_pass.seconds() : 0) +
+                         (groups > 1 ? static_cast<double>(groups) * rates_.group.seconds() : 0);
     const double with_layouts = LayoutSeconds(pass) + ProductsSeconds(LargeShare(pass));
     if (HasFewChannels()) {
-      return calls + (backward_
-                          ? with_layouts
-                          : std::min(with_layouts, ProductsSeconds(rates_.few_channels_planar)));
+      const bool stays = !backward_ && input_.shape.size() > 3;
+      return calls + (stays ? std::min(with_layouts, ProductsSeconds(rates_.few_channels_planar))
+                            : with_layouts);
     }
     const bool alone = planar_ && HasSingleKernel(weight_) && PlacesOf(input_) == PlacesOf(result_);
     if (!alone) {
@@ -117,25 +119,35 @@ class ConvolutionWork {
     return PlacesOf(input_) * ElementBytes(input_.dtype) % kAlignment == 0;
   }
 
-  /// Of the peak, of a product of all images.
+  /// Of the peak, of a product of all images. Fewer channels are filled up.
   double LargeShare(Pass pass) const {
     if (HasFewChannels()) {
-      return rates_.few_channels;
+      return rates_.few_channels * static_cast<double>(input_.shape[1]) / kFewChannels;
     }
     const double use =
         ProductUse(WholeProduct(pass), gpu_.kernels->product.tile, gpu_.multiprocessors);
     return use * (backward_ ? rates_.backward : rates_.forward);
   }
 
+  /// Elements of a window.
+  std::int64_t CountTaps() const {
+    return weight_.numel() / std::max<std::int64_t>(1, weight_.shape[0] * weight_.shape[1]);
+  }
+
+  bool IsTransposed() const { return HasFlag(graph_, op_, "transposed"); }
+
+  std::int64_t CountGroups() const {
+    const Value& cut = IsTransposed() ? result_ : input_;
+    return std::max<std::int64_t>(1, cut.shape[1] / std::max<std::int64_t>(1, weight_.shape[1]));
+  }
+
   ProductShape WholeProduct(Pass pass) const {
-    const bool transposed = HasFlag(graph_, op_, "transposed");
+    const bool transposed = IsTransposed();
     const Value& narrow = transposed ? input_ : result_;  // what the kernel's steps leave
     const std::int64_t read = std::max<std::int64_t>(1, weight_.shape[1]);  // channels of a group
-    const std::int64_t groups =
-        std::max<std::int64_t>(1, (transposed ? result_ : input_).shape[1] / read);
+    const std::int64_t groups = CountGroups();
     const std::int64_t made = std::max<std::int64_t>(1, weight_.shape[0] / groups);
-    const std::int64_t taps =
-        weight_.numel() / std::max<std::int64_t>(1, weight_.shape[0] * weight_.shape[1]);
+    const std::int64_t taps = CountTaps();
     const std::int64_t places = narrow.shape[0] * PlacesOf(narrow);
     if (pass == Pass::kWeight) {
       return {groups, made, read * taps, places};
@@ -206,8 +218,7 @@ class ConvolutionWork {
 
   /// Multiply-adds of the result's elements or, of the input's gradient, of the input's.
   double ChannelsLastDepthwise() const {
-    const auto taps =
-        static_cast<double>(weight_.numel() / std::max<std::int64_t>(1, weight_.shape[0]));
+    const auto taps = static_cast<double>(CountTaps());
     const double made = static_cast<double>(result_.numel()) * taps;
     if (!backward_) {
       return made / rates_.depthwise;
@@ -223,12 +234,12 @@ class ConvolutionWork {
     const std::size_t rank = weight_.shape.size();
     const std::int64_t columns = weight_.shape[rank - 1];
     const std::int64_t rows = rank > 3 ? weight_.shape[rank - 2] : 1;
-    const auto taps =
-        static_cast<double>(weight_.numel() / std::max<std::int64_t>(1, made.shape[1]));
+    const std::int64_t taps = weight_.numel() / std::max<std::int64_t>(1, made.shape[1]);
     const bool unrolled = rank == 4 && rows == columns && (rows == 3 || rows == 5);
+    const auto each = static_cast<double>(taps);
     const double element =
-        unrolled ? rates.unrolled_element + taps * rates.unrolled_tap
-                 : rates.element + static_cast<double>(rows) * rates.row + taps * rates.tap;
+        unrolled ? rates.unrolled_element + each * rates.unrolled_tap
+                 : rates.element + static_cast<double>(rows) * rates.row + each * rates.tap;
     return static_cast<double>(made.numel()) * element * kPicosecond;
   }
 

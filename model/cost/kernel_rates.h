@@ -190,10 +190,10 @@ struct UnalignedWeightRates {
 
 /// Convolutions in half precision, and what stands before and behind them.
 struct ConvolutionRates {
-  double forward = 1;              // share of the peak
-  double backward = 1;             // the same
-  double images = 1;               // … of products of an image each
-  double few_channels = 1;         // of the peak, with fewer than eight channels in
+  double forward = 1;       // share of the peak
+  double backward = 1;      // the same
+  double images = 1;        // … of products of an image each
+  double few_channels = 1;  // of the peak, of fewer than eight channels in that are filled up
   double few_channels_planar = 1;  // … where they need not be brought last
   UnalignedWeightRates unaligned_weight;
   double half_aligned = 1;  // … with kernels of one element over channels that are not last and
@@ -207,6 +207,7 @@ struct ConvolutionRates {
   Duration depthwise_image;  // of the weight's, planar: a thread block's round of images, …
   Duration depthwise_round;  // … each 32 of their elements
   Duration backward_pass;    // besides its products
+  Duration group;            // of a pass, of several
   Duration image_sum;        // adding an image's gradient of the weight, kernels of one element
   double layout = 0;         // elements a second that change between layouts
   double weight_layout = 0;  // the same, of weights

@@ -187,6 +187,7 @@ void ReadConvolution(ObjectReader& fields, ConvolutionRates& rates) {
   fields.Required("depthwise_image", ReadDuration, rates.depthwise_image);
   fields.Required("depthwise_round", ReadDuration, rates.depthwise_round);
   fields.Required("backward_pass", ReadDuration, rates.backward_pass);
+  fields.Required("group", ReadDuration, rates.group);
   fields.Required("image_sum", ReadDuration, rates.image_sum);
   ReadPositive(fields, "layout", rates.layout);
   ReadPositive(fields, "weight_layout", rates.weight_layout);

@@ -93,6 +93,7 @@ Json Convolution() {
           {"depthwise_image", "100 ns"},
           {"depthwise_round", "50 ns"},
           {"backward_pass", "10 us"},
+          {"group", "10 us"},
           {"image_sum", "40 ns"},
           {"layout", 5e11},
           {"weight_layout", 2e11},

@@ -147,6 +147,7 @@ void SetOtherRates(KernelRates& kernels) {
       .depthwise_image = Duration::FromNs(100),
       .depthwise_round = Duration::FromNs(200),
       .backward_pass = Duration::FromUs(5),
+      .group = Duration::FromUs(2),
       .image_sum = Duration::FromNs(10),
       .layout = 2e11,
       .weight_layout = 1e11,
