@@ -100,6 +100,23 @@ Json Convolution() {
           {"few_channels_layout", 7e10}};
 }
 
+Json Product() {
+  return {{"start", "2 us"},
+          {"tile", 20},
+          {"half_aligned", 0.3},
+          {"unaligned", 0.1},
+          {"unaligned_transposed", 0.08},
+          {"float32", 0.6},
+          {"grouped", 0.7},
+          {"vectors_per_second", 7e8},
+          {"outer_elements_per_second", 1e11}};
+}
+
+Json Pooling() {
+  return {{"forward", 7e11},          {"backward", 3e11}, {"maximum", 6e11},
+          {"maximum_backward", 2e11}, {"unfolded", 2e11}, {"folded", 1e11}};
+}
+
 /// `kernels` of a GPU, complete.
 Json Kernels() {
   const Json attention = {{"block", "1 us"}, {"diagonal", "1 us"}, {"tail", 0.5}};
@@ -130,16 +147,7 @@ Json Kernels() {
           {"unaligned_lookups", 2e11},
           {"embedding_backward",
            {{"index", "35 ns"}, {"sort", "80 us"}, {"elements_per_second", 7e10}}},
-          {"product",
-           {{"start", "2 us"},
-            {"tile", 20},
-            {"half_aligned", 0.3},
-            {"unaligned", 0.1},
-            {"unaligned_transposed", 0.08},
-            {"float32", 0.6},
-            {"grouped", 0.7},
-            {"vectors_per_second", 7e8},
-            {"outer_elements_per_second", 1e11}}},
+          {"product", Product()},
           {"efficient_attention",
            {{"forward", 0.1},
             {"backward", 0.1},
@@ -155,13 +163,7 @@ Json Kernels() {
           {"group_norm_backward", GroupNormBackward()},
           {"batch_norm_backward", BatchNorm()},
           {"batch_norm_writing", {{"elements_per_second", 5e11}, {"blocks_per_second", 2e9}}},
-          {"pooling",
-           {{"forward", 7e11},
-            {"backward", 3e11},
-            {"maximum", 6e11},
-            {"maximum_backward", 2e11},
-            {"unfolded", 2e11},
-            {"folded", 1e11}}},
+          {"pooling", Pooling()},
           {"concatenation",
            {{"start", "3 us"},
             {"blocks_per_second", 2e9},

@@ -77,6 +77,37 @@ void SetComputeRates(KernelRates& kernels) {
   kernels.cudnn_attention_ends = {.conversion = 0.4, .head_sums = 0.2};
 }
 
+void SetConvolutionRates(KernelRates& kernels) {
+  kernels.convolution = {
+      .forward = 0.4,
+      .backward = 0.2,
+      .images = 0.25,
+      .few_channels = 0.1,
+      .few_channels_planar = 0.05,
+      .unaligned_weight = {.pair = 0.1,
+                           .element = 10,
+                           .backward_pair = 0.2,
+                           .read = Duration::FromNs(10),
+                           .made = Duration::FromNs(20)},
+      .half_aligned = 0.2,
+      .unaligned = 0.1,
+      .depthwise = 1e12,
+      .depthwise_input = 5e11,
+      .depthwise_weight = 2e12,
+      .planar_depthwise =
+          {.element = 4, .row = 2, .tap = 1, .unrolled_element = 3, .unrolled_tap = 2},
+      .planar_depthwise_backward =
+          {.element = 5, .row = 3, .tap = 2, .unrolled_element = 6, .unrolled_tap = 1},
+      .depthwise_image = Duration::FromNs(100),
+      .depthwise_round = Duration::FromNs(200),
+      .backward_pass = Duration::FromUs(5),
+      .group = Duration::FromUs(2),
+      .image_sum = Duration::FromNs(10),
+      .layout = 2e11,
+      .weight_layout = 1e11,
+      .few_channels_layout = 5e10};
+}
+
 void SetOtherRates(KernelRates& kernels) {
   kernels.indexing = {.gathered = 2e11,
                       .scatter_added = 1e11,
@@ -124,34 +155,6 @@ void SetOtherRates(KernelRates& kernels) {
                            .unaligned = 0.1,
                            .unaligned_part = 0.05,
                            .hidden = 0};
-  kernels.convolution = {
-      .forward = 0.4,
-      .backward = 0.2,
-      .images = 0.25,
-      .few_channels = 0.1,
-      .few_channels_planar = 0.05,
-      .unaligned_weight = {.pair = 0.1,
-                           .element = 10,
-                           .backward_pair = 0.2,
-                           .read = Duration::FromNs(10),
-                           .made = Duration::FromNs(20)},
-      .half_aligned = 0.2,
-      .unaligned = 0.1,
-      .depthwise = 1e12,
-      .depthwise_input = 5e11,
-      .depthwise_weight = 2e12,
-      .planar_depthwise =
-          {.element = 4, .row = 2, .tap = 1, .unrolled_element = 3, .unrolled_tap = 2},
-      .planar_depthwise_backward =
-          {.element = 5, .row = 3, .tap = 2, .unrolled_element = 6, .unrolled_tap = 1},
-      .depthwise_image = Duration::FromNs(100),
-      .depthwise_round = Duration::FromNs(200),
-      .backward_pass = Duration::FromUs(5),
-      .group = Duration::FromUs(2),
-      .image_sum = Duration::FromNs(10),
-      .layout = 2e11,
-      .weight_layout = 1e11,
-      .few_channels_layout = 5e10};
 }
 
 }  // namespace
@@ -161,6 +164,7 @@ GpuSpec GpuWithKernels() {
   KernelRates kernels;
   SetMemoryRates(kernels);
   SetComputeRates(kernels);
+  SetConvolutionRates(kernels);
   SetOtherRates(kernels);
   gpu.kernels = kernels;
   gpu.matmul.push_back({DType::kFloat32, 1e14});
