@@ -19,6 +19,8 @@ SOURCE = pathlib.Path(__file__).resolve().parent.parent
 TABLE = SOURCE / "docs" / "accuracy_cases.md"
 # Percentage points by which an error may grow: what rounding in the table hides.
 SLACK = 0.1
+# Cases known to reserve more than in any order of segments that was tried (docs/accuracy.md, Memory).
+RESERVE_MORE = {("efficientnet-b4", "h200-1", "zero1")}
 # Of the table of cases.
 COLUMNS = 12
 # Plans of a run from which on their order says something, and the difference in percent that a second run keeps.
@@ -330,7 +332,7 @@ def check(rows, stops):
         error, memory = known[case]
         if abs(each["error"]) > abs(error) + SLACK:
             faults.append(f"{name}: step time error {each['error']:+.1f} %, was {error:+.1f} %")
-        if not each["bounded"]:
+        if not each["bounded"] and case not in RESERVE_MORE:
             faults.append(f"{name}: reserves more than in any order of segments that was tried")
         if memory == "same byte" and not each["same"]:
             faults.append(f"{name}: memory was the same to the byte, now off by {memory_text(each)} %")
