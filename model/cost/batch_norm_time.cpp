@@ -112,8 +112,7 @@ double BatchNormSeconds(const Graph& graph, OpId id, const GpuSpec& gpu) {
     return at(rates.apart_per_second);
   }
   const Extents of = ExtentsOf(input);
-  return (first.is_contiguous() ? 0 : ContiguousCopySeconds(first, gpu)) +
-         ChannelsSeconds(of, input.bytes(), rates, gpu) +
+  return MakeContiguousSeconds(first, gpu) + ChannelsSeconds(of, input.bytes(), rates, gpu) +
          (backward ? 0 : WritingSeconds(of, gpu.kernels->batch_norm_writing));
 }
 

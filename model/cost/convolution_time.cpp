@@ -15,9 +15,7 @@ namespace dcsim {
 namespace {
 
 constexpr std::int64_t kFewChannels = 8;
-// Bytes at whose multiples channels begin: what bulk loads ask, and the least of asynchronous ones.
-constexpr std::int64_t kAlignment = 16;
-constexpr std::int64_t kHalfAlignment = 4;
+constexpr double kPicosecond = 1e-12;
 
 bool HasSingleKernel(const Value& weight) {
   return std::all_of(weight.shape.begin() + 2, weight.shape.end(),
@@ -29,6 +27,22 @@ std::int64_t PlacesOf(const Value& value) {
   return value.numel() / std::max<std::int64_t>(1, value.shape[0] * value.shape[1]);
 }
 
+/// Its tensors; a backward has the result's gradient first.
+struct Operands {
+  bool backward = false;
+  ValueId input;
+  ValueId weight;
+  ValueId result;  // or its gradient
+};
+
+Operands OperandsOf(const Graph& graph, OpId id) {
+  const Op& op = graph.op(id);
+  if (graph.target(id).ends_with("_backward")) {
+    return {true, op.inputs[1], op.inputs[2], op.inputs[0]};
+  }
+  return {false, op.inputs[0], op.inputs[1], op.first_output()};
+}
+
 class ConvolutionWork {
  public:
   ConvolutionWork(const Graph& graph, OpId id, const GpuSpec& gpu)
@@ -37,10 +51,12 @@ class ConvolutionWork {
         gpu_(gpu),
         rates_(gpu.kernels->convolution),
         op_(graph.op(id)),
-        backward_(graph.target(id).ends_with("_backward")),
-        input_(graph.value(op_.inputs[backward_ ? 1 : 0])),
-        weight_(graph.value(op_.inputs[backward_ ? 2 : 1])),
-        result_(graph.value(backward_ ? op_.inputs[0] : op_.first_output())),
+        operands_(OperandsOf(graph, id)),
+        backward_(operands_.backward),
+        transposed_(HasFlag(graph, op_, "transposed")),
+        input_(graph.value(operands_.input)),
+        weight_(graph.value(operands_.weight)),
+        result_(graph.value(operands_.result)),
         planar_(input_.strides[1] != 1 || input_.shape.size() == 3) {}
 
   double Seconds() const {
@@ -64,7 +80,7 @@ class ConvolutionWork {
   /// one-dimensional ones have no layout with channels last.
   double CopySeconds(const Value& tensor) const {
     if (planar_) {
-      return tensor.is_contiguous() ? 0 : ContiguousCopySeconds(tensor, gpu_);
+      return MakeContiguousSeconds(tensor, gpu_);
     }
     return IsDenseChannelsLast(tensor)
                ? 0
@@ -102,7 +118,7 @@ class ConvolutionWork {
     constexpr std::int64_t kFewPlaces = 128;
     const double images = ImagesSeconds(pass);
     const bool slow =
-        !IsAlignedChannel() && pass != Pass::kWeight && PlacesOf(input_) >= kFewPlaces;
+        !HasChannelsAt(kRowAlignment) && pass != Pass::kWeight && PlacesOf(input_) >= kFewPlaces;
     return calls + (slow ? images : std::min(with_layouts, images));
   }
 
@@ -115,8 +131,9 @@ class ConvolutionWork {
   }
 
   bool HasFewChannels() const { return input_.shape[1] < kFewChannels; }
-  bool IsAlignedChannel() const {
-    return PlacesOf(input_) * ElementBytes(input_.dtype) % kAlignment == 0;
+  /// Whether each channel begins at a multiple of so many bytes.
+  bool HasChannelsAt(std::int64_t bytes) const {
+    return PlacesOf(input_) * ElementBytes(input_.dtype) % bytes == 0;
   }
 
   /// Of the peak, of a product of all images. Fewer channels are filled up.
@@ -134,16 +151,13 @@ class ConvolutionWork {
     return weight_.numel() / std::max<std::int64_t>(1, weight_.shape[0] * weight_.shape[1]);
   }
 
-  bool IsTransposed() const { return HasFlag(graph_, op_, "transposed"); }
-
   std::int64_t CountGroups() const {
-    const Value& cut = IsTransposed() ? result_ : input_;
+    const Value& cut = transposed_ ? result_ : input_;
     return std::max<std::int64_t>(1, cut.shape[1] / std::max<std::int64_t>(1, weight_.shape[1]));
   }
 
   ProductShape WholeProduct(Pass pass) const {
-    const bool transposed = IsTransposed();
-    const Value& narrow = transposed ? input_ : result_;  // what the kernel's steps leave
+    const Value& narrow = transposed_ ? input_ : result_;  // what the kernel's steps leave
     const std::int64_t read = std::max<std::int64_t>(1, weight_.shape[1]);  // channels of a group
     const std::int64_t groups = CountGroups();
     const std::int64_t made = std::max<std::int64_t>(1, weight_.shape[0] / groups);
@@ -152,7 +166,7 @@ class ConvolutionWork {
     if (pass == Pass::kWeight) {
       return {groups, made, read * taps, places};
     }
-    const bool gathers = (pass == Pass::kForward) != transposed;  // from windows
+    const bool gathers = (pass == Pass::kForward) != transposed_;  // from windows
     return gathers ? ProductShape{groups, places, made, read * taps}
                    : ProductShape{groups, places, read * taps, made};
   }
@@ -172,10 +186,9 @@ class ConvolutionWork {
 
   /// A product for each image, rows of a channel's elements; gradients of the weight are added up.
   double ImagesSeconds(Pass pass) const {
-    const std::int64_t pitch = PlacesOf(input_) * ElementBytes(input_.dtype);
     double share = rates_.images;
-    if (!IsAlignedChannel()) {
-      share = (pitch % kHalfAlignment == 0 ? rates_.half_aligned : rates_.unaligned) *
+    if (!HasChannelsAt(kRowAlignment)) {
+      share = (HasChannelsAt(kHalfRowAlignment) ? rates_.half_aligned : rates_.unaligned) *
               SlowTilesUse(ImageProduct(pass), gpu_.multiprocessors);
     }
     if (pass != Pass::kWeight) {
@@ -230,7 +243,6 @@ class ConvolutionWork {
   /// A thread for each element that is made goes through its window. Windows of 3 x 3 and 5 x 5
   /// are unrolled.
   double ThreadsSeconds(const Value& made, const PlanarDepthwiseRates& rates) const {
-    constexpr double kPicosecond = 1e-12;
     const std::size_t rank = weight_.shape.size();
     const std::int64_t columns = weight_.shape[rank - 1];
     const std::int64_t rows = rank > 3 ? weight_.shape[rank - 2] : 1;
@@ -263,7 +275,9 @@ class ConvolutionWork {
   const GpuSpec& gpu_;
   const ConvolutionRates& rates_;
   const Op& op_;
+  Operands operands_;
   bool backward_;
+  bool transposed_;
   const Value& input_;
   const Value& weight_;
   const Value& result_;  // or its gradient
@@ -287,17 +301,14 @@ bool IsPricedConvolution(const Graph& graph, OpId id) {
 }
 
 double UnalignedWeightSeconds(const Graph& graph, OpId id, const GpuSpec& gpu) {
-  constexpr double kPicosecond = 1e-12;
   constexpr std::int64_t kTile = 128;  // channels that are made beside each other
   const UnalignedWeightRates& rates = gpu.kernels->convolution.unaligned_weight;
-  const Op& op = graph.op(id);
-  const bool backward = graph.target(id).ends_with("_backward");
-  const Value& input = graph.value(op.inputs[backward ? 1 : 0]);
-  const Value& weight = graph.value(op.inputs[backward ? 2 : 1]);
+  const Operands operands = OperandsOf(graph, id);
+  const Value& input = graph.value(operands.input);
   const std::int64_t places = input.shape[0] * PlacesOf(input);
   const std::int64_t channels = input.shape[1];
-  const std::int64_t made = weight.shape[0];
-  if (!backward) {
+  const std::int64_t made = graph.value(operands.weight).shape[0];
+  if (!operands.backward) {
     const auto pairs = static_cast<double>(places * RoundUp(made, kTile) * channels);
     return std::max(pairs * rates.pair * kPicosecond,
                     static_cast<double>(channels) * rates.read.seconds());
@@ -316,12 +327,12 @@ std::optional<ValueId> FindSingleKernel(const Graph& graph, OpId id) {
   if (!IsPricedConvolution(graph, id)) {
     return std::nullopt;
   }
-  const std::size_t input = graph.target(id).ends_with("_backward") ? 1 : 0;
-  const ValueId weight = graph.op(id).inputs[input + 1];
-  const Value& read = graph.value(graph.op(id).inputs[input]);
-  const bool channels_last = read.strides[1] == 1 && !read.is_contiguous();
-  return HasSingleKernel(graph.value(weight)) && !channels_last ? std::optional(weight)
-                                                                : std::nullopt;
+  const Operands operands = OperandsOf(graph, id);
+  const Value& input = graph.value(operands.input);
+  const bool channels_last = input.strides[1] == 1 && !input.is_contiguous();
+  return HasSingleKernel(graph.value(operands.weight)) && !channels_last
+             ? std::optional(operands.weight)
+             : std::nullopt;
 }
 
 }  // namespace dcsim

@@ -50,9 +50,7 @@ class IndexingWork {
   double Transfer(Bytes bytes, double share) const { return TransferSeconds(bytes, gpu_, share); }
 
   /// The first operand, which the op then writes into.
-  double Copying() const {
-    return Transfer(graph_.value(op_.inputs.front()).bytes() * 2, rates_.plain);
-  }
+  double Copying() const { return WholeCopySeconds(graph_.value(op_.inputs.front()), gpu_); }
 
   double Embedding() const {
     return std::max(Transfer(CountBytes(graph_, id_), rates_.plain),
@@ -133,9 +131,8 @@ class IndexingWork {
   /// A warp adds what goes to one element of the tensor; as many of those as there are at most.
   double AddedAlone(double elements) const {
     const IndexingRates& rates = rates_.indexing;
-    const Value& added = graph_.value(op_.inputs.back());
     const double sums = std::min(elements, Numel(op_.inputs.front()));
-    return (added.is_contiguous() ? 0 : ContiguousCopySeconds(added, gpu_)) +
+    return MakeContiguousSeconds(graph_.value(op_.inputs.back()), gpu_) +
            elements / rates.single_elements_per_second + sums / rates.single_sums_per_second;
   }
 

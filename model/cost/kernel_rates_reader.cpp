@@ -21,6 +21,15 @@ void ReadPart(ObjectReader& object,
   fields.RejectUnknown();
 }
 
+/// A required object into `rates`, by the reader of its kind.
+template <typename Rates>
+void ReadPart(ObjectReader& object,
+              std::string_view key,
+              void (*read)(ObjectReader&, Rates&),
+              Rates& rates) {
+  ReadPart(object, key, [&](ObjectReader& fields) { read(fields, rates); });
+}
+
 void ReadElementRates(ObjectReader& fields, ElementRates& rates) {
   ReadPositive(fields, "alike", rates.alike);
   ReadPositive(fields, "broadcast", rates.broadcast);
@@ -172,18 +181,15 @@ void ReadConvolution(ObjectReader& fields, ConvolutionRates& rates) {
   ReadShare(fields, "images", rates.images);
   ReadShare(fields, "few_channels", rates.few_channels);
   ReadShare(fields, "few_channels_planar", rates.few_channels_planar);
-  ReadPart(fields, "unaligned_weight",
-           [&](ObjectReader& inner) { ReadUnalignedWeight(inner, rates.unaligned_weight); });
+  ReadPart(fields, "unaligned_weight", ReadUnalignedWeight, rates.unaligned_weight);
   ReadShare(fields, "half_aligned", rates.half_aligned);
   ReadShare(fields, "unaligned", rates.unaligned);
   ReadPositive(fields, "depthwise", rates.depthwise);
   ReadPositive(fields, "depthwise_input", rates.depthwise_input);
   ReadPositive(fields, "depthwise_weight", rates.depthwise_weight);
-  ReadPart(fields, "planar_depthwise",
-           [&](ObjectReader& inner) { ReadPlanarDepthwise(inner, rates.planar_depthwise); });
-  ReadPart(fields, "planar_depthwise_backward", [&](ObjectReader& inner) {
-    ReadPlanarDepthwise(inner, rates.planar_depthwise_backward);
-  });
+  ReadPart(fields, "planar_depthwise", ReadPlanarDepthwise, rates.planar_depthwise);
+  ReadPart(fields, "planar_depthwise_backward", ReadPlanarDepthwise,
+           rates.planar_depthwise_backward);
   fields.Required("depthwise_image", ReadDuration, rates.depthwise_image);
   fields.Required("depthwise_round", ReadDuration, rates.depthwise_round);
   fields.Required("backward_pass", ReadDuration, rates.backward_pass);
@@ -225,42 +231,39 @@ KernelRates ReadKernelRates(ObjectReader& fields) {
   KernelRates rates;
   ReadShare(fields, "plain", rates.plain);
   ReadShare(fields, "gelu", rates.gelu);
-  const auto read = [&](std::string_view key, const auto& part, auto& target) {
-    ReadPart(fields, key, [&](ObjectReader& inner) { part(inner, target); });
-  };
-  read("elements_per_second", ReadElementRates, rates.elements_per_second);
-  read("reduction", ReadReductionRates, rates.reduction);
-  read("softmax", ReadSoftmaxRates, rates.softmax);
-  read("layer_norm", ReadNormRates, rates.layer_norm);
-  read("unaligned_layer_norm", ReadUnalignedNorm, rates.unaligned_layer_norm);
+  ReadPart(fields, "elements_per_second", ReadElementRates, rates.elements_per_second);
+  ReadPart(fields, "reduction", ReadReductionRates, rates.reduction);
+  ReadPart(fields, "softmax", ReadSoftmaxRates, rates.softmax);
+  ReadPart(fields, "layer_norm", ReadNormRates, rates.layer_norm);
+  ReadPart(fields, "unaligned_layer_norm", ReadUnalignedNorm, rates.unaligned_layer_norm);
   ReadPart(fields, "layer_norm_backward", [&](ObjectReader& inner) {
     ReadNormRates(inner, rates.layer_norm_backward);
     ReadPositive(inner, "columns_per_second", rates.layer_norm_columns_per_second);
   });
   ReadPositive(fields, "lookups_per_second", rates.lookups_per_second);
   ReadPositive(fields, "unaligned_lookups", rates.unaligned_lookups);
-  read("embedding_backward", ReadEmbeddingBackward, rates.embedding_backward);
-  read("product", ReadProductRates, rates.product);
-  read("attention", ReadAttention, rates.attention);
+  ReadPart(fields, "embedding_backward", ReadEmbeddingBackward, rates.embedding_backward);
+  ReadPart(fields, "product", ReadProductRates, rates.product);
+  ReadPart(fields, "attention", ReadAttention, rates.attention);
   ReadPart(fields, "attention_backward", [&](ObjectReader& inner) {
     ReadAttention(inner, rates.attention_backward);
     ReadAttentionEnds(inner, rates.attention_ends);
   });
-  read("efficient_attention", ReadEfficientAttention, rates.efficient_attention);
-  read("cudnn_attention", ReadCudnnAttention, rates.cudnn_attention);
+  ReadPart(fields, "efficient_attention", ReadEfficientAttention, rates.efficient_attention);
+  ReadPart(fields, "cudnn_attention", ReadCudnnAttention, rates.cudnn_attention);
   ReadPart(fields, "cudnn_attention_backward", [&](ObjectReader& inner) {
     ReadCudnnAttention(inner, rates.cudnn_attention_backward);
     ReadAttentionEnds(inner, rates.cudnn_attention_ends);
   });
-  read("indexing", ReadIndexing, rates.indexing);
-  read("group_norm", ReadGroupNorm, rates.group_norm);
-  read("group_norm_backward", ReadGroupNormBackward, rates.group_norm_backward);
-  read("batch_norm", ReadBatchNorm, rates.batch_norm);
-  read("batch_norm_backward", ReadBatchNorm, rates.batch_norm_backward);
-  read("batch_norm_writing", ReadBatchNormWriting, rates.batch_norm_writing);
-  read("pooling", ReadPooling, rates.pooling);
-  read("concatenation", ReadConcatenation, rates.concatenation);
-  read("convolution", ReadConvolution, rates.convolution);
+  ReadPart(fields, "indexing", ReadIndexing, rates.indexing);
+  ReadPart(fields, "group_norm", ReadGroupNorm, rates.group_norm);
+  ReadPart(fields, "group_norm_backward", ReadGroupNormBackward, rates.group_norm_backward);
+  ReadPart(fields, "batch_norm", ReadBatchNorm, rates.batch_norm);
+  ReadPart(fields, "batch_norm_backward", ReadBatchNorm, rates.batch_norm_backward);
+  ReadPart(fields, "batch_norm_writing", ReadBatchNormWriting, rates.batch_norm_writing);
+  ReadPart(fields, "pooling", ReadPooling, rates.pooling);
+  ReadPart(fields, "concatenation", ReadConcatenation, rates.concatenation);
+  ReadPart(fields, "convolution", ReadConvolution, rates.convolution);
   return rates;
 }
 

@@ -66,7 +66,8 @@ class MemoryWork {
     }
     const bool gelu = target_.starts_with("aten::gelu");
     const bool copies = target_.starts_with("aten::masked_fill");
-    return (copies ? Copying() : 0) +
+    // Into a copy of its operand.
+    return (copies ? WholeCopySeconds(First(), gpu_) : 0) +
            Elementwise(AccessOf(graph_, id_), gelu ? rates_.gelu : rates_.plain);
   }
 
@@ -122,7 +123,7 @@ class MemoryWork {
     return kernels * static_cast<double>(Result().numel()) / rates_.elements_per_second.rolled;
   }
   /// Every element of every window is read, one by one; the first list says how wide windows are.
-  /// Windows end where the tensor does. Maxima are taken to be as fast as means.
+  /// Windows end where the tensor does.
   double Pooled() const {
     const std::vector<std::int64_t>* sizes = FirstList();
     const Value& pooled = IsBackward() ? Result() : graph_.value(op_.inputs.front());
@@ -143,15 +144,12 @@ class MemoryWork {
 
   /// Windows into columns, and columns added up into images.
   double Unfolded() const {
-    return CopyingFirst() + Numel(op_.first_output()) / rates_.pooling.unfolded;
+    return MakeContiguousSeconds(First(), gpu_) +
+           static_cast<double>(Result().numel()) / rates_.pooling.unfolded;
   }
   double Folded() const {
-    return CopyingFirst() + Numel(op_.inputs.front()) / rates_.pooling.folded;
-  }
-  /// Into a contiguous tensor, where it is none.
-  double CopyingFirst() const {
-    const Value& first = graph_.value(op_.inputs.front());
-    return first.is_contiguous() ? 0 : ContiguousCopySeconds(first, gpu_);
+    return MakeContiguousSeconds(First(), gpu_) +
+           static_cast<double>(First().numel()) / rates_.pooling.folded;
   }
 
   /// Of the op's arguments the first list of numbers, or null.
@@ -164,15 +162,11 @@ class MemoryWork {
     return nullptr;
   }
   bool IsBackward() const { return target_.find("backward") != std::string_view::npos; }
+  const Value& First() const { return graph_.value(op_.inputs.front()); }
   const Value& Result() const { return graph_.value(op_.first_output()); }
   double Numel(ValueId value) const { return static_cast<double>(graph_.value(value).numel()); }
 
   double Transfer(Bytes bytes, double share) const { return TransferSeconds(bytes, gpu_, share); }
-
-  /// The first operand, which the op then writes into.
-  double Copying() const {
-    return Transfer(graph_.value(op_.inputs.front()).bytes() * 2, rates_.plain);
-  }
 
   /// All from the first operand's first element to its last, then the second over its elements.
   double CopiedInto() const {
@@ -219,16 +213,20 @@ class MemoryWork {
     return Transfer(Bytes(read.numel()), rates_.reduction.share) + rates_.reduction.start.seconds();
   }
 
+  /// Of the result, of so many elements.
+  double CountRows(std::int64_t row) const {
+    return static_cast<double>(Result().numel()) /
+           static_cast<double>(std::max<std::int64_t>(row, 1));
+  }
+
   /// Rows too long for a warp that fill no multiple of 16 bytes: a block of 1,024 threads each.
   double UnevenRows(std::int64_t row) const {
     constexpr std::int64_t kVector = 16;  // bytes
     constexpr int kBlocks = 2;            // on a multiprocessor
     const bool even = row * ElementBytes(Result().dtype) % kVector == 0;
-    const double rows =
-        static_cast<double>(Result().numel()) / static_cast<double>(std::max<std::int64_t>(row, 1));
     return even || IsBackward()
                ? 0
-               : rows * rates_.softmax.block.seconds() / (gpu_.multiprocessors * kBlocks);
+               : CountRows(row) * rates_.softmax.block.seconds() / (gpu_.multiprocessors * kBlocks);
   }
 
   /// In half precision a warp computes longer than memory takes for its row, which it fills up to a
@@ -238,9 +236,7 @@ class MemoryWork {
       return 0;
     }
     const auto padded = std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(row, 1)));
-    const auto rows =
-        static_cast<double>(Result().numel()) / static_cast<double>(std::max<std::int64_t>(row, 1));
-    return rows * static_cast<double>(padded) / rates_.softmax.short_elements_per_second;
+    return CountRows(row) * static_cast<double>(padded) / rates_.softmax.short_elements_per_second;
   }
 
   /// Rows of 1,024 elements or fewer lie in a warp's registers, of 2,048 with fewer warps.
@@ -299,14 +295,21 @@ double FillSeconds(const Value& value, const GpuSpec& gpu) {
                   static_cast<double>(value.numel()) / gpu.kernels->elements_per_second.filled);
 }
 
+double WholeCopySeconds(const Value& value, const GpuSpec& gpu) {
+  return TransferSeconds(value.bytes() * 2, gpu, gpu.kernels->plain);
+}
+
+double MakeContiguousSeconds(const Value& value, const GpuSpec& gpu) {
+  return value.is_contiguous() ? 0 : ContiguousCopySeconds(value, gpu);
+}
+
 double ContiguousCopySeconds(const Value& value, const GpuSpec& gpu) {
-  const KernelRates& rates = *gpu.kernels;
-  const double transfer = TransferSeconds(value.bytes() * 2, gpu, rates.plain);
+  const double transfer = WholeCopySeconds(value, gpu);
   const ElementAccess access = CopyAccess(value);
   return access == ElementAccess::kPlain
              ? transfer
              : std::max(transfer, static_cast<double>(value.numel()) /
-                                      RateOf(access, value, rates.elements_per_second));
+                                      RateOf(access, value, gpu.kernels->elements_per_second));
 }
 
 }  // namespace dcsim

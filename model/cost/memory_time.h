@@ -24,6 +24,12 @@ double MemorySeconds(const Graph& graph, OpId id, const GpuSpec& gpu);
 /// Of filling a tensor with one value on a GPU whose file has `kernels`, seconds.
 double FillSeconds(const Value& value, const GpuSpec& gpu);
 
+/// Of reading a tensor whole and writing as many bytes, in its own layout, seconds.
+double WholeCopySeconds(const Value& value, const GpuSpec& gpu);
+
+/// Of copying a tensor into a contiguous one where it is none, seconds; 0 where it is.
+double MakeContiguousSeconds(const Value& value, const GpuSpec& gpu);
+
 /// Of copying a tensor into a contiguous one on a GPU whose file has `kernels`, seconds.
 double ContiguousCopySeconds(const Value& value, const GpuSpec& gpu);
 

@@ -69,8 +69,7 @@ class NormWork {
   double MakingContiguous() const {
     double seconds = 0;
     for (std::size_t i = 0; i < std::min(op_.inputs.size(), backward_ ? 2UL : 1UL); ++i) {
-      const Value& read = graph_.value(op_.inputs[i]);
-      seconds += read.is_contiguous() ? 0 : ContiguousCopySeconds(read, gpu_);
+      seconds += MakeContiguousSeconds(graph_.value(op_.inputs[i]), gpu_);
     }
     return seconds;
   }

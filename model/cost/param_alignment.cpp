@@ -12,7 +12,6 @@
 namespace dcsim {
 namespace {
 
-constexpr std::int64_t kHalfAlignment = 4;
 constexpr std::int64_t kNormAlignment = 8;  // four elements
 constexpr std::int64_t kHalfPrecision = 2;  // bytes
 
@@ -79,7 +78,7 @@ Duration ParamAlignment::Delay(const Graph& graph,
     if (!IsAlignedProduct(graph, id)) {
       return Duration();
     }
-    const double share = SlowProductShare(graph, id, alignment >= kHalfAlignment, gpu);
+    const double share = SlowProductShare(graph, id, alignment >= kHalfRowAlignment, gpu);
     const double seconds =
         gpu.kernels->product.start.seconds() + SecondsAtPeak(graph, id, gpu) / share;
     return FromSeconds(std::max(seconds - time.seconds(), 0.0));

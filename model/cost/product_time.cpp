@@ -11,11 +11,6 @@
 namespace dcsim {
 namespace {
 
-// Bytes at whose multiples rows begin: what bulk loads ask, and the least that asynchronous ones
-// do.
-constexpr std::int64_t kAlignment = 16;
-constexpr std::int64_t kHalfAlignment = 4;
-
 /// Whether rows (or columns, whichever lie together) of a matrix begin at multiples of `bytes`.
 bool IsAligned(const Value& matrix, std::int64_t bytes) {
   std::int64_t pitch = 0;
@@ -86,8 +81,8 @@ double Efficiency(const Graph& graph, OpId id, const GpuSpec& gpu) {
   if (graph.value(graph.op(id).inputs.front()).dtype == DType::kFloat32) {
     return rates.float32;
   }
-  if (!HasAlignedRows(graph, id, kAlignment)) {
-    return SlowProductShare(graph, id, HasAlignedRows(graph, id, kHalfAlignment), gpu);
+  if (!HasAlignedRows(graph, id, kRowAlignment)) {
+    return SlowProductShare(graph, id, HasAlignedRows(graph, id, kHalfRowAlignment), gpu);
   }
   const double whole =
       graph.target(id) == "aten::_grouped_mm" ? rates.grouped : gpu.matmul_efficiency;
@@ -117,7 +112,7 @@ double UseOfTiles(const ProductShape& of, double tile, int multiprocessors) {
 }  // namespace
 
 bool IsAlignedProduct(const Graph& graph, OpId id) {
-  return HasAlignedRows(graph, id, kAlignment);
+  return HasAlignedRows(graph, id, kRowAlignment);
 }
 
 double SlowTilesUse(const ProductShape& of, int multiprocessors) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "model/cost/cluster.h"
@@ -7,6 +8,11 @@
 #include "model/ir/graph.h"
 
 namespace dcsim {
+
+// Bytes at whose multiples rows begin: what bulk loads ask, and the least that asynchronous ones
+// do.
+constexpr std::int64_t kRowAlignment = 16;
+constexpr std::int64_t kHalfRowAlignment = 4;
 
 /// Time of matrix products, and convolutions (ConvolutionSeconds), on a GPU whose file has
 /// `kernels`, seconds:

@@ -26,12 +26,12 @@ from unittest.mock import patch
 
 import torch
 from torch import Tensor
-from torch._decomp import meta_table
 from torch._subclasses import fake_impls
 from torch.nn import functional
 
 from dcrecord.attention_choice import AttentionCall, chosen_by_pytorch, problem_of
 from dcrecord.errors import RecorderError
+from dcrecord.fake_results import results_by
 from dcrecord.options import AUTOMATIC_KERNELS
 from dcrecord.running_statistics import batch_norms_on_cuda
 
@@ -73,8 +73,15 @@ def cuda_operators(attention: str) -> Iterator[Attention]:
     # It is never run: only fake tensors pass here, and those take their shapes from the meta kernel.
     kernels = {"_fused_rms_norm": _no_cpu_kernel}
     with registered(composites, "AutogradCPU"), registered(kernels, "CPU"), _float32_layer_norm_statistics():
-        with cudnn_layouts(), batch_norms_on_cuda(), contiguous_loss_gradients():
+        with results_on_cuda():
             yield dispatched
+
+
+@contextmanager
+def results_on_cuda() -> Iterator[None]:
+    """Inside, fake tensors of either device have the dtypes and layouts that kernels on CUDA give."""
+    with _cudnn_layouts(), batch_norms_on_cuda(), _contiguous_loss_gradients():
+        yield
 
 
 class _Unavailable:
@@ -155,7 +162,7 @@ def _float32_layer_norm_statistics() -> Iterator[None]:
 
 
 @contextmanager
-def cudnn_layouts() -> Iterator[None]:
+def _cudnn_layouts() -> Iterator[None]:
     """Convolutions give the layout that cuDNN gives: channels last where input or weight has it.
 
     Without a GPU PyTorch finds no cuDNN for half precision and takes another backend's layout, also for fake CUDA tensors.
@@ -178,7 +185,7 @@ def cudnn_layouts() -> Iterator[None]:
 
 
 @contextmanager
-def contiguous_loss_gradients() -> Iterator[None]:
+def _contiguous_loss_gradients() -> Iterator[None]:
     """The gradient of these losses is made by zeros_like(input, LEGACY_CONTIGUOUS_MEMORY_FORMAT), on the CPU, too; the meta
     kernel is a decomposition, whose result lies as its operands.
 
@@ -191,8 +198,7 @@ def contiguous_loss_gradients() -> Iterator[None]:
             return torch.empty_like(input, memory_format=torch.contiguous_format)
 
     rules: dict[Any, Any] = {loss.default: contiguous for loss in losses}
-    # As for batch norms: the rules are asked where there is an entry in the table of meta kernels.
-    with patch.dict(fake_impls.op_implementations_dict, rules), patch.dict(meta_table, rules):
+    with results_by(rules):
         yield
 
 

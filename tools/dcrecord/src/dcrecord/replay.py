@@ -19,9 +19,9 @@ from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 
 from dcrecord.capture import Captured
-from dcrecord.cuda_operators import contiguous_loss_gradients, cudnn_layouts
+from dcrecord.cuda_operators import results_on_cuda
 from dcrecord.errors import RecorderError
-from dcrecord.running_statistics import IN_PLACE_OPERATORS, batch_norms_on_cuda
+from dcrecord.running_statistics import IN_PLACE_OPERATORS
 
 DEVICE = torch.device("cuda", 0)
 
@@ -59,7 +59,7 @@ def replay(captured: Captured) -> tuple[Replayed, Replayed]:
     mode = FakeTensorMode()
     mode.cache_enabled = False
     shared: dict[str, Any] = {}
-    with mode, torch.no_grad(), cudnn_layouts(), batch_norms_on_cuda(), contiguous_loss_gradients():
+    with mode, torch.no_grad(), results_on_cuda():
         forward = _run(captured.forward, shared, mode)
         saved = forward.outputs()[len(captured.output_names) :]
         names = [node.name for node in captured.backward.graph.nodes if node.op == "placeholder"]

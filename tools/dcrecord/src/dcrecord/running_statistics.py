@@ -11,14 +11,13 @@ import operator
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
-from unittest.mock import patch
 
 import torch
 from torch import Tensor
-from torch._decomp import meta_table
 from torch._functorch._aot_autograd.descriptors import BufferAOTInput
-from torch._subclasses import fake_impls
 from torch.fx import Graph, Node
+
+from dcrecord.fake_results import results_by
 
 aten = torch.ops.aten
 
@@ -90,8 +89,7 @@ def batch_norms_on_cuda() -> Iterator[None]:
         aten._native_batch_norm_legit_no_training.default: _results,
         aten.native_batch_norm_backward.default: _gradients,
     }
-    # Where an operator has an entry in the table of meta kernels, fake tensors ask the rules before its decomposition.
-    with patch.dict(fake_impls.op_implementations_dict, own), patch.dict(meta_table, own):
+    with results_by(own):
         yield
 
 
