@@ -30,8 +30,6 @@ struct CostInputs {
   const Profile* profile;
   const Cluster& cluster;
   StepFacts facts;
-  OpId first_launch;      // the forward's first op with a kernel
-  Duration input_copies;  // in front of it: the micro-step's inputs, from pinned host memory
   ParamAlignment alignment;
   double untraced = 1;  // of a profiled op's time
   double host = 1;      // of what a profiled op took of the host
@@ -71,25 +69,6 @@ std::optional<BytesPerSecond> FindRate(const Cluster& cluster, MemoryPattern pat
   return std::nullopt;
 }
 
-/// Inputs are small and fresh in the processor's caches, so they come at the link's rate, also
-/// where all GPUs together get less from the host's memory. Without it they are there already.
-void AddInputCopies(CostInputs& inputs) {
-  const BytesPerSecond rate = inputs.cluster.gpu.host_bandwidth;
-  if (rate.count() == 0) {
-    return;
-  }
-  Bytes bytes;
-  for (const Input& input : inputs.graph.inputs) {
-    bytes += inputs.graph.value(input.value).bytes();
-  }
-  inputs.input_copies = TransferTime(bytes, rate);
-  const auto& views = inputs.facts.is_view;
-  const auto launch = std::find(views.begin(), views.end(), false);
-  if (launch != views.end()) {
-    inputs.first_launch = OpId(static_cast<std::size_t>(launch - views.begin()));
-  }
-}
-
 WorkCost OpCost(const CostInputs& inputs, OpId id) {
   const OpProfile* measured = inputs.profile == nullptr ? nullptr : inputs.profile->FindOp(id);
   WorkCost cost;
@@ -127,11 +106,6 @@ WorkCost OpCost(const CostInputs& inputs, OpId id) {
   cost.own_tiles = share.own_tiles;
   cost.own_latest = share.own_latest;
   cost.beside_collective = share.beside_collective;
-  if (id == inputs.first_launch) {
-    cost.input_copies = inputs.input_copies;
-    cost.gaps += inputs.input_copies;
-    cost.device += inputs.input_copies;
-  }
   return cost;
 }
 
@@ -235,10 +209,14 @@ std::pair<double, Source> PatternRateOf(const Cluster& cluster, MemoryPattern pa
           Source::kEstimated};
 }
 
-/// A copy between GPU and pinned host memory: measured, or the GPU file's figure.
+/// A copy between GPU and pinned host memory: measured, or the GPU file's figure. Without any,
+/// inputs are there already.
 WorkCost HostCopyCost(const CostInputs& inputs, const Work& work) {
   const Cluster& cluster = inputs.cluster;
   const auto [rate, source] = HostRateOf(cluster, work.pattern);
+  if (rate.count() == 0 && work.pattern == MemoryPattern::kInputs) {
+    return {.source = source};
+  }
   if (rate.count() == 0) {
     throw Error("gpu " + cluster.gpu.name +
                 ": host_bandwidth is missing, which a plan that offloads needs");
@@ -283,7 +261,8 @@ WorkCost FlattenCost(const CostInputs& inputs, const Work& work) {
 }
 
 WorkCost MemoryCost(const CostInputs& inputs, const Work& work) {
-  if (work.pattern == MemoryPattern::kOffload || work.pattern == MemoryPattern::kReload) {
+  if (work.pattern == MemoryPattern::kOffload || work.pattern == MemoryPattern::kReload ||
+      work.pattern == MemoryPattern::kInputs) {
     return HostCopyCost(inputs, work);
   }
   if (work.concatenates && inputs.cluster.gpu.kernels) {
@@ -364,6 +343,9 @@ std::pair<BytesPerSecond, Source> HostRateOf(const Cluster& cluster, MemoryPatte
   if (const auto measured = FindRate(cluster, pattern)) {
     return {*measured, Source::kMeasured};
   }
+  if (pattern == MemoryPattern::kInputs) {
+    return HostRateOf(cluster, MemoryPattern::kReload);
+  }
   return {cluster.gpu.host_bandwidth, Source::kEstimated};
 }
 
@@ -377,12 +359,9 @@ std::vector<WorkCost> EstimateWorks(const Schedule& schedule,
                     profile,
                     cluster,
                     AnalyseStep(graph),
-                    OpId::None(),
-                    {},
                     ParamAlignment(graph, schedule.options(), schedule.ranks()),
                     UntracedShare(profile),
                     HostShare(graph, profile, cluster)};
-  AddInputCopies(inputs);
   const auto clock_factors = ClockFactors(inputs, clock_mhz);
   std::vector<WorkCost> costs;
   costs.reserve(schedule.works().size());

@@ -31,8 +31,7 @@ struct WorkCost {
                          // rank's own shard is copied, by multiprocessors
   Duration start{};  // before the device time, where no task of its stream runs up to it: from the
                      // event that lets it start to its kernel; NCCL's have gaps of the cluster
-  Duration input_copies{};  // of the device time: its beginning, in which inputs come from the host
-  Duration gaps{};          // of the device time: before and between its kernels, when none runs
+  Duration gaps{};   // of the device time: before and between its kernels, when none runs
   Duration
       room{};  // longest time that a kernel of another stream waits beside it for multiprocessors
   Duration own_tiles{};   // of MultiprocessorShare
@@ -68,8 +67,9 @@ std::vector<WorkCost> EstimateWorks(const Schedule& schedule,
 /// What an op's kernels occupy of the GPU.
 DeviceUse UseOf(const Graph& graph, OpId id);
 
-/// Rate of copies between a GPU and pinned host memory (kOffload, kReload): measured, or the GPU
-/// file's figure, which may be missing (0).
+/// Rate of copies between a GPU and pinned host memory (kOffload, kReload, kInputs, which go as
+/// kReload does unless they have a rate of their own): measured, or the GPU file's figure, which
+/// may be missing (0).
 std::pair<BytesPerSecond, Source> HostRateOf(const Cluster& cluster, MemoryPattern pattern);
 
 }  // namespace dcsim

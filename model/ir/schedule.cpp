@@ -11,7 +11,7 @@
 namespace dcsim {
 namespace {
 
-constexpr std::array<std::string_view, 29> kTaskKindNames = {"compute",
+constexpr std::array<std::string_view, 30> kTaskKindNames = {"compute",
                                                              "all-gather",
                                                              "wait",
                                                              "release",
@@ -39,7 +39,8 @@ constexpr std::array<std::string_view, 29> kTaskKindNames = {"compute",
                                                              "unflatten",
                                                              "offload",
                                                              "reload",
-                                                             "cast-shard"};
+                                                             "cast-shard",
+                                                             "copy-inputs"};
 
 constexpr std::array<std::string_view, kStreamCount> kStreamNames = {
     "compute", "gather", "reduce", "copy", "offload", "reload"};
@@ -51,9 +52,9 @@ constexpr std::array<std::string_view, 14> kBufferClassNames = {
     "gradient partition", "reduce buckets",      "activations",    "held outputs",      "inputs",
     "constants",          "temporaries",         "workspaces",     "pinned host memory"};
 
-constexpr std::array<std::string_view, 13> kPatternNames = {
+constexpr std::array<std::string_view, 14> kPatternNames = {
     "copy", "scale", "clip",         "add",    "widen",   "narrow", "fill",
-    "norm", "adamw", "adamw_uneven", "passes", "offload", "reload"};
+    "norm", "adamw", "adamw_uneven", "passes", "offload", "reload", "inputs"};
 
 /// Mixes one more field into a hash (Boost's hash_combine with a 64-bit constant).
 std::size_t Combine(std::size_t seed, std::size_t field) {
@@ -209,7 +210,7 @@ TaskId ScheduleBuilder::Add(const TaskDraft& draft) {
   if (draft.stream) {
     const auto role = static_cast<std::size_t>(*draft.stream);
     task.stream = static_cast<std::uint8_t>(role);
-    last_[role] = id;
+    last_[role] = draft.kind == TaskKind::kCopyInputs ? last_[role] : id;
   }
   schedule_.tasks_.push_back(task);
   append(schedule_.waits_, draft.waits);

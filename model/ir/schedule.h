@@ -46,6 +46,7 @@ enum class TaskKind : std::uint8_t {
   kOffload,          // a state, shard or activation to pinned host memory
   kReload,           // and back
   kCastShard,        // this rank's shard to the dtype of its gather (fuse_casts)
+  kCopyInputs,       // a micro-step's inputs from pinned host memory, where they are large
 };
 
 std::span<const std::string_view> TaskKindNames();
@@ -114,6 +115,7 @@ enum class MemoryPattern : std::uint8_t {
   kPasses,       // the optimizer in elementwise passes
   kOffload,      // to pinned host memory, over the link between host and GPU
   kReload,       // from there
+  kInputs,       // from there, what a micro-step reads
 };
 std::span<const std::string_view> MemoryPatternNames();
 std::string_view MemoryPatternName(MemoryPattern pattern);
@@ -305,7 +307,8 @@ class ScheduleBuilder {
   const Buffer& buffer(BufferId id) const { return schedule_.buffer(id); }
   CollectiveId AddCollective(const Collective& collective);
   TaskId Add(const TaskDraft& draft);
-  /// The last task put on a stream, or None().
+  /// The last task put on a stream, or None(). Copies of inputs do not count: they hold up what
+  /// reads them, the compute stream, and nobody who asks how far it was before.
   TaskId last(StreamRole stream) const { return last_[static_cast<std::size_t>(stream)]; }
   std::size_t task_count() const { return schedule_.tasks_.size(); }
 

@@ -137,6 +137,25 @@ void StartMicroStep(LowerState& state) {
   state.held_now.clear();
 }
 
+/// Inputs come on the compute stream, in front of all that the micro-step does there. Small ones,
+/// such as tokens, take no longer than launches do.
+void AddCopyInputs(LowerState& state) {
+  const Bytes large = Bytes::MiB(1);
+  TaskDraft draft = state.Draft(TaskKind::kCopyInputs, StreamRole::kCompute);
+  Bytes moved;
+  for (const Input& input : state.graph.inputs) {
+    moved += state.graph.value(input.value).bytes();
+    const BufferId buffer = state.buffer_of[state.graph.storage_of(input.value).index()];
+    if (!buffer.is_none()) {
+      draft.Write(buffer);
+    }
+  }
+  if (moved >= large) {
+    draft.work = MemoryWork(MemoryPattern::kInputs, moved, state.graph.inputs.size(), 0, 0);
+    state.builder.Add(draft);
+  }
+}
+
 /// The backward graph that runs last among those that make gradients, or nothing.
 std::optional<std::size_t> LastReducing(const Graph& graph) {
   std::optional<std::size_t> last;
@@ -181,6 +200,7 @@ void AddEndOfGraph(LowerState& state, std::size_t g) {
 
 void AddMicroStep(LowerState& state, const std::vector<GraphMoments>& events) {
   StartMicroStep(state);
+  AddCopyInputs(state);
   const ScheduleOptions& options = state.plan.options;
   const bool makes_partition = !HasResidentPartition(options) && state.boundary() &&
                                !ReducesBehindBackward(options) && !state.eager();

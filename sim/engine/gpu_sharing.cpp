@@ -58,7 +58,7 @@ void GpuSharing::Start(
     }
     return;
   }
-  if (const std::int64_t before = task.input_copies + (at_once ? 0 : task.start); before > 0) {
+  if (const std::int64_t before = at_once ? 0 : task.start; before > 0) {
     state.phase = Phase::kArriving;
     state.event = now + before;
     return;
@@ -298,8 +298,7 @@ void GpuSharing::BeginWork(std::size_t stream, std::int64_t now) {
   state.meets = false;
   state.phase = Phase::kWorking;
   const std::int64_t work =
-      state.own_shard ? state.task.own_shard
-                      : state.task.device - state.task.own_shard - state.task.input_copies + start;
+      state.own_shard ? state.task.own_shard : state.task.device - state.task.own_shard + start;
   state.work_left = work * Contention::kAlone;
   state.work_updated = now;
   state.work_rate = Contention::kAlone;

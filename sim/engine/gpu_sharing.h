@@ -77,8 +77,8 @@ class GpuSharing {
     }
   }
 
-  /// The compute stream has run on alone and is at a later task now, which started at `start`;
-  /// without copies of inputs. `together`: when it last started one late, or before.
+  /// The compute stream has run on alone and is at a later task now, which started at `start`.
+  /// `together`: when it last started one late, or before.
   void RunOn(const GpuTask& task, std::int64_t start, std::int64_t together);
   std::int64_t together() const { return together_; }
 
@@ -107,7 +107,7 @@ class GpuSharing {
     std::int64_t own_end = 0;        // compute, own tiles: those that waited end, not before
     GpuTask task;
     std::int64_t started = 0;
-    std::int64_t arrived = 0;  // compute: its kernel, behind copies of the step's inputs
+    std::int64_t arrived = 0;  // compute: its kernel
     std::int64_t event = kNever;
     std::int64_t work_left = 0;  // at work_updated, ns x Contention::kAlone
     std::int64_t work_updated = 0;

@@ -16,7 +16,6 @@ GpuTask GpuTask::Of(const WorkCost& cost, std::size_t stream) {
   task.device = cost.device.ns();
   task.own_shard = cost.own_shard.ns();
   task.start = cost.start.ns();
-  task.input_copies = cost.input_copies.ns();
   task.room = cost.room.ns();
   task.last_wave = cost.last_wave.ns();
   task.own_tiles = cost.own_tiles.ns();

@@ -18,7 +18,6 @@ struct GpuTask {
   std::int64_t device = 0;
   std::int64_t own_shard = 0;     // of WorkCost
   std::int64_t start = 0;         // of WorkCost
-  std::int64_t input_copies = 0;  // of WorkCost
   std::int64_t room = 0;          // of WorkCost
   std::int64_t last_wave = 0;     // of WorkCost
   std::int64_t own_tiles = 0;     // of WorkCost

@@ -134,9 +134,9 @@ class Layout {
     task.gpu = TaskOf(params);
     task.key = anchor.key | within_++;
     // The first gathers of a step stand before all of its compute, and wait for none of it.
-    const bool first = anchor.compute == program_.first_step[At(Counter::kCompute)];
+    const bool first = anchor.behind == program_.first_step[At(Counter::kCompute)];
     if (!first || !plan_.waits.empty()) {
-      task.needs[At(Counter::kCompute)] = anchor.compute;
+      task.needs[At(Counter::kCompute)] = anchor.behind;
       task.needs[At(Counter::kWait)] = static_cast<std::uint32_t>(plan_.waits.size());
     }
     if (program_.one_communicator) {

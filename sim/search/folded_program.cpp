@@ -229,8 +229,8 @@ class Folder {
       covered_ = false;
       return;
     }
-    of_step[g].push_back(
-        {KeyOf(key_task_, 0), static_cast<std::uint32_t>(program_.compute.size()), host_});
+    const auto before = static_cast<std::uint32_t>(program_.compute.size());
+    of_step[g].push_back({KeyOf(key_task_, 0), before, before - (copied_inputs_ ? 1 : 0), host_});
   }
 
   void AddSync(std::size_t i) {
@@ -282,6 +282,7 @@ class Folder {
     }
     task.waits = !schedule_.waits(id).empty();
     if (&ListOf(stream) == &program_.compute) {
+      copied_inputs_ = schedule_.task(id).kind == TaskKind::kCopyInputs;
       launches_.push_back(CostOf(i).launches);
     }
     if (const Collective* collective = schedule_.FindCollective(id)) {
@@ -366,6 +367,7 @@ class Folder {
   std::int64_t host_ = 0;
   std::size_t key_task_ = 0;
   bool in_first_ = true;
+  bool copied_inputs_ = false;  // by the last compute task
 };
 
 }  // namespace

@@ -55,6 +55,8 @@ constexpr std::uint64_t KeyOf(std::size_t task, std::uint64_t within) {
 struct FoldedAnchor {
   std::uint64_t key = 0;      // of the op's own task
   std::uint32_t compute = 0;  // compute tasks before it
+  std::uint32_t behind = 0;   // of them, what gathers wait for that are issued here: not copies of
+                              // inputs right before
   std::int64_t host = 0;      // host time before it
 };
 

@@ -313,7 +313,7 @@ class FoldedRun {
     const std::uint32_t first_step = program_.first_step[At(Counter::kCompute)];
     while (end < until && at + 1 < limit && at + 1 != first_step) {
       const FoldedTask& task = program_.compute[at + 1];
-      if (task.waits || task.gpu.device == 0 || task.gpu.input_copies > 0 || task.key > last_key) {
+      if (task.waits || task.gpu.device == 0 || task.key > last_key) {
         break;
       }
       const std::int64_t start = std::max(end, task.issue + ShiftAt(at + 1) + delay);

@@ -111,10 +111,6 @@ class StepKit {
     costs_[task.index()].own_tiles = Duration::FromNs(ns);
     costs_[task.index()].own_latest = Duration::FromNs(latest_ns);
   }
-  /// Copies of inputs, with which the task's time begins.
-  void SetInputCopies(TaskId task, std::int64_t ns) {
-    costs_[task.index()].input_copies = Duration::FromNs(ns);
-  }
   /// A gather by copy engines, of whose time the end is the own shard's copy.
   void SetOwnShard(TaskId task, std::int64_t ns) {
     costs_[task.index()].use = DeviceUse::kCopyEngine;

@@ -193,14 +193,23 @@ TEST(WorkCostTest, OpThatAProfileLacksIsEstimated) {
   EXPECT_EQ(CostOf(OpWork(1), &profile).source, Source::kEstimated);
 }
 
-// The inputs, 1000 * 2000 and 2000 * 5000 elements of bfloat16 and two float32, are 24,000,008
-// bytes: at 24 GB/s 1,000,000.3 ns, rounded up, in front of the product's 40 us; op 0 is a view.
-TEST(WorkCostTest, FirstKernelComesBehindTheInputs) {
+// 8 MB at the 8 GB/s of the link, at the 4 GB/s that all GPUs get, or at the 2 GB/s of their own.
+TEST(WorkCostTest, InputsComeAsFastAsWhatIsReloaded) {
   Cluster cluster = TestCluster();
-  cluster.gpu.host_bandwidth = BytesPerSecond(24'000'000'000);
-  EXPECT_EQ(CostOf(OpWork(1), nullptr, cluster).device.ns(), 1'040'001);
-  EXPECT_EQ(CostOf(OpWork(0), nullptr, cluster).device.ns(), 0);
-  EXPECT_EQ(CostOf(OpWork(2), nullptr, cluster).device, CostOf(OpWork(2)).device);
+  Work work;
+  work.kind = Work::Kind::kMemory;
+  work.pattern = MemoryPattern::kInputs;
+  work.moved = Bytes(8'000'000);
+  work.launches = 1;
+  EXPECT_EQ(CostOf(work, nullptr, cluster).device, Duration());
+  cluster.gpu.host_bandwidth = BytesPerSecond(8'000'000'000);
+  EXPECT_EQ(CostOf(work, nullptr, cluster).device, Duration::FromUs(1000));
+  EXPECT_EQ(CostOf(work, nullptr, cluster).source, Source::kEstimated);
+  cluster.memory_patterns = {{MemoryPattern::kReload, BytesPerSecond(4'000'000'000)}};
+  EXPECT_EQ(CostOf(work, nullptr, cluster).device, Duration::FromUs(2000));
+  cluster.memory_patterns.push_back({MemoryPattern::kInputs, BytesPerSecond(2'000'000'000)});
+  EXPECT_EQ(CostOf(work, nullptr, cluster).device, Duration::FromUs(4000));
+  EXPECT_EQ(CostOf(work, nullptr, cluster).source, Source::kMeasured);
 }
 
 // 8 MB at 4 GB/s; a share of 0.25 of it is left beside copies the other way.

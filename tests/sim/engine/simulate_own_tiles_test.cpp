@@ -123,22 +123,24 @@ TEST(SimulateOwnTilesTest, ManyShortCopiesKeepNoneWaiting) {
   }
 }
 
-// The product's kernel comes behind copies of 60: until then multiprocessors are free, and nothing
-// slows it.
+// Behind copies of 60 on its stream a product of 40: until then multiprocessors are free, and
+// nothing slows the copies.
 TEST(SimulateOwnTilesTest, CopiesOfInputsNeedNoMultiprocessors) {
   StepKit kit;
-  const TaskId product = kit.Kernel(kCompute, {100});
+  const TaskId inputs = kit.Kernel(kCompute, {60});
+  const TaskId product = kit.Kernel(kCompute, {40});
   const TaskId before = kit.Kernel(kCopy, {20});
   const TaskId gather = kit.Collective(kGather, {30}, 0, {before});
+  kit.SetUse(inputs, DeviceUse::kCopyEngine);
   kit.SetUse(gather, kCollective);
   kit.SetUse(product, kMatmul);
   kit.SetRoom(product, 40);
-  kit.SetInputCopies(product, 60);
   SimulationOptions options = Contending();
   Rate(options, kMatmul, kCollective) = 500;
   const RunRecord run = kit.Run(options);
   EXPECT_EQ(run.at(gather), (Interval{20, 50}));
-  EXPECT_EQ(run.at(product), (Interval{0, 100}));
+  EXPECT_EQ(run.at(inputs), (Interval{0, 60}));
+  EXPECT_EQ(run.at(product), (Interval{60, 100}));
 }
 
 }  // namespace
