@@ -16,12 +16,12 @@ struct GpuTask {
   std::int32_t demand = Contention::kAlone;  // of WorkCost
   std::int32_t launches = 0;                 // of WorkCost
   std::int64_t device = 0;
-  std::int64_t own_shard = 0;     // of WorkCost
-  std::int64_t start = 0;         // of WorkCost
-  std::int64_t room = 0;          // of WorkCost
-  std::int64_t last_wave = 0;     // of WorkCost
-  std::int64_t own_tiles = 0;     // of WorkCost
-  std::int64_t own_latest = 0;    // of WorkCost
+  std::int64_t own_shard = 0;   // of WorkCost
+  std::int64_t start = 0;       // of WorkCost
+  std::int64_t room = 0;        // of WorkCost
+  std::int64_t last_wave = 0;   // of WorkCost
+  std::int64_t own_tiles = 0;   // of WorkCost
+  std::int64_t own_latest = 0;  // of WorkCost
 
   /// As a task of the stream.
   static GpuTask Of(const WorkCost& cost, std::size_t stream);
