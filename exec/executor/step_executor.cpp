@@ -59,7 +59,7 @@ void ExecuteOnStream(ExecutorState& state, TaskId id) {
     case TaskKind::kBarrier:
       return ExecuteBarrier(state, id);
     default:
-      return;  // waits
+      return;  // waits, and inputs, which StartMicroStep has copied
   }
 }
 

@@ -210,7 +210,9 @@ TaskId ScheduleBuilder::Add(const TaskDraft& draft) {
   if (draft.stream) {
     const auto role = static_cast<std::size_t>(*draft.stream);
     task.stream = static_cast<std::uint8_t>(role);
-    last_[role] = draft.kind == TaskKind::kCopyInputs ? last_[role] : id;
+    if (draft.kind != TaskKind::kCopyInputs) {
+      last_[role] = id;
+    }
   }
   schedule_.tasks_.push_back(task);
   append(schedule_.waits_, draft.waits);
