@@ -345,16 +345,17 @@ def main():
         return 2
     program = str(pathlib.Path(sys.argv[1]).resolve() / "dc-sim")
     measured = cases()
-    pairs = compare_all(program, measured)
+    checking = bool(sys.argv[2:])
+    pairs = compare_all(program, measured, *(["--no-host"] if checking else []))
     rows = [row(pair) for pair in pairs if not stopped(pair)]
     stops = sorted(stop_row(pair) for pair in pairs if stopped(pair))
-    if not sys.argv[2:]:
-        alone = compare_all(program, measured, "--no-profile")
+    if not checking:
+        alone = compare_all(program, measured, "--no-profile", "--no-host")
         whole = [pair for pair, known in zip(alone, pairs, strict=True) if not stopped(known)]
         for each, pair in zip(rows, whole, strict=True):
             each["roofline"] = error_of(pair, "step_time_ns")
     rows.sort(key=lambda each: (each["workload"], each["cluster"], each["plan"]))
-    if sys.argv[2:]:
+    if checking:
         faults = check(rows, stops)
         print("\n".join(faults) or f"{len(rows) + len(stops)} cases: no error has grown")
         return 1 if faults else 0

@@ -204,6 +204,14 @@ std::optional<Profile> FindProfile(const Workload& workload,
   return ParseProfile(ReadFile(path), workload.graph, path);
 }
 
+ProfiledWorkload LoadProfiledWorkload(const std::string& folder,
+                                      const std::string& gpu,
+                                      OpTimes times) {
+  Workload workload = LoadWorkload(folder);
+  std::optional<Profile> profile = FindProfile(workload, gpu, times);
+  return {std::move(workload), std::move(profile)};
+}
+
 Cluster LoadCluster(const std::string& path, const std::vector<Override>& overrides) {
   YamlDocument document = LoadYaml(path, "cluster file");
   const auto gpu =

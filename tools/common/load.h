@@ -35,6 +35,16 @@ std::optional<Profile> FindProfile(const Workload& workload,
                                    const std::string& gpu,
                                    OpTimes times = OpTimes::kProfiled);
 
+/// A workload, and what FindProfile finds for it.
+struct ProfiledWorkload {
+  Workload workload;
+  std::optional<Profile> profile;
+};
+
+ProfiledWorkload LoadProfiledWorkload(const std::string& folder,
+                                      const std::string& gpu,
+                                      OpTimes times = OpTimes::kProfiled);
+
 /// Reads a YAML file; `what` it is is said when it is missing, with the nearest name beside it.
 YamlDocument LoadYaml(const std::string& path, const std::string& what);
 

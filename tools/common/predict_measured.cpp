@@ -29,6 +29,10 @@ std::string FolderOf(const std::string& file) {
   throw Error(file + ": no folder above it holds a graph.json.gz; name it with --workload");
 }
 
+PredictionInputs InputsOf(const ProfiledWorkload& loaded, const Cluster& cluster) {
+  return {loaded.workload.graph, loaded.profile ? &*loaded.profile : nullptr, cluster};
+}
+
 Duration Sum(const WaitingDelays& delays) {
   return std::accumulate(delays.begin(), delays.end(), Duration());
 }
@@ -77,34 +81,30 @@ std::vector<std::uint64_t> SegmentAddresses(const Result& measured) {
 }
 
 Prediction PredictPlan(const Result& measured,
-                       const Workload& workload,
+                       const ProfiledWorkload& loaded,
                        const Plan& plan,
                        const Cluster& cluster,
-                       bool keep_timeline,
-                       OpTimes times) {
+                       bool keep_timeline) {
   if (plan.ranks > cluster.gpus()) {
     throw Error("measured on " + std::to_string(plan.ranks) + " GPUs, " + cluster.name + " has " +
                 std::to_string(cluster.gpus()));
   }
-  const auto profile = FindProfile(workload, cluster.gpu.name, times);
-  PredictionInputs inputs{workload.graph, profile ? &*profile : nullptr, cluster};
+  PredictionInputs inputs = InputsOf(loaded, cluster);
   inputs.segment_addresses = SegmentAddresses(measured);
   return Predict(LowerFor(plan, inputs), plan, inputs, keep_timeline);
 }
 
 std::optional<HostPrediction> PredictWithHost(const Result& measured,
-                                              const Workload& workload,
+                                              const ProfiledWorkload& loaded,
                                               const Plan& plan,
-                                              const Cluster& cluster,
-                                              OpTimes times) {
+                                              const Cluster& cluster) {
   const bool read = measured.measurement &&
                     std::ranges::any_of(measured.measurement->ranks,
                                         [](const RankReadings& rank) { return rank.host.ops > 0; });
   if (!read) {
     return std::nullopt;
   }
-  const auto profile = FindProfile(workload, cluster.gpu.name, times);
-  const PredictionInputs inputs{workload.graph, profile ? &*profile : nullptr, cluster};
+  const PredictionInputs inputs = InputsOf(loaded, cluster);
   const Schedule schedule = LowerFor(plan, inputs);
   std::optional<HostPrediction> slowest;
   for (HostPace& host : HostPaces(measured.measurement->ranks, schedule, inputs)) {
@@ -119,10 +119,14 @@ std::optional<HostPrediction> PredictWithHost(const Result& measured,
   return slowest;
 }
 
-MeasuredPair PredictMeasured(const std::string& file,
-                             const std::string& folder,
-                             const Cluster& cluster,
-                             OpTimes times) {
+const ProfiledWorkload& MeasuredPredictor::Load(const std::string& folder) {
+  if (!loaded_ || loaded_->workload.folder != folder) {
+    loaded_ = LoadProfiledWorkload(folder, cluster_.gpu.name, options_.times);
+  }
+  return *loaded_;
+}
+
+MeasuredPair MeasuredPredictor::Predict(const std::string& file) {
   MeasuredPair pair;
   pair.document = ParseJson(ReadFile(file), file);
   const Locator locate = PointerLocator(file);
@@ -133,26 +137,29 @@ MeasuredPair PredictMeasured(const std::string& file,
   if (pair.measured.plan.is_null()) {
     throw Error(file + ": /plan: holds no plan to predict: " + pair.measured.outcome);
   }
-  const Workload workload = LoadWorkload(folder.empty() ? FolderOf(file) : folder);
-  if (workload.graph.hash != pair.measured.graph_hash) {
+  const ProfiledWorkload& loaded =
+      Load(options_.workload.empty() ? FolderOf(file) : options_.workload);
+  const Graph& graph = loaded.workload.graph;
+  if (graph.hash != pair.measured.graph_hash) {
     throw Error(file + ": /workload/graph: measured on graph " +
-                HexDigits(pair.measured.graph_hash) + ", " + workload.folder + " holds " +
-                HexDigits(workload.graph.hash));
+                HexDigits(pair.measured.graph_hash) + ", " + loaded.workload.folder + " holds " +
+                HexDigits(graph.hash));
   }
   const Locator in_plan = [&locate](const std::string& pointer) {
     return locate("/plan" + pointer);
   };
-  const Plan plan = ReadPlan(pair.measured.plan, workload.graph, in_plan);
-  const auto faults = FindPlanFaults(plan, workload.graph);
+  const Plan plan = ReadPlan(pair.measured.plan, graph, in_plan);
+  const auto faults = FindPlanFaults(plan, graph);
   if (!faults.empty()) {
     throw Error(file + ": " + Join(faults, "\n" + file + ": "));
   }
-  const Cluster with_delays = WithDelaysOf(pair.measured, cluster);
+  const Cluster with_delays = WithDelaysOf(pair.measured, cluster_);
   try {
     pair.predicted =
-        PredictPlan(pair.measured, workload, plan, with_delays, /*keep_timeline=*/false, times)
-            .result;
-    pair.with_host = PredictWithHost(pair.measured, workload, plan, with_delays, times);
+        PredictPlan(pair.measured, loaded, plan, with_delays, /*keep_timeline=*/false).result;
+    if (options_.with_host) {
+      pair.with_host = PredictWithHost(pair.measured, loaded, plan, with_delays);
+    }
   } catch (const Error& error) {
     throw Error(file + ": " + error.what());
   }

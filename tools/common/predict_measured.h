@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/cost/cluster.h"
@@ -19,15 +20,13 @@ Cluster WithDelaysOf(const Result& measured, const Cluster& cluster);
 /// made, of the rank that reserved most. None where they were not recorded.
 std::vector<std::uint64_t> SegmentAddresses(const Result& measured);
 
-/// The prediction for a plan that was executed on `plan.ranks` GPUs, with the workload's profile of
-/// the cluster's GPU where there is one and `times` asks for it, and with segments where the
+/// The prediction for a plan that was executed on `plan.ranks` GPUs, with segments where the
 /// measured process had them, if it recorded that. Throws Error when the cluster has fewer GPUs.
 Prediction PredictPlan(const Result& measured,
-                       const Workload& workload,
+                       const ProfiledWorkload& loaded,
                        const Plan& plan,
                        const Cluster& cluster,
-                       bool keep_timeline,
-                       OpTimes times = OpTimes::kProfiled);
+                       bool keep_timeline);
 
 /// The same prediction with a host of the pace of the measured step's (HostPaces): of all ranks
 /// that which makes the step longest, for which the others wait.
@@ -38,10 +37,9 @@ struct HostPrediction {
 
 /// None where none of the measured result's ranks read its host. Throws as PredictPlan.
 std::optional<HostPrediction> PredictWithHost(const Result& measured,
-                                              const Workload& workload,
+                                              const ProfiledWorkload& loaded,
                                               const Plan& plan,
-                                              const Cluster& cluster,
-                                              OpTimes times = OpTimes::kProfiled);
+                                              const Cluster& cluster);
 
 /// A measured result, from its file, and the prediction for its plan.
 struct MeasuredPair {
@@ -51,14 +49,32 @@ struct MeasuredPair {
   std::optional<HostPrediction> with_host;  // where the measurement read its hosts
 };
 
-/// Reads a result of `dc-run step` and predicts its plan on the cluster.
-///
-///   workload   folder; empty: the nearest folder above the file that holds a workload
-///
-/// Throws Error for files that are no measured result, hold no plan, or belong to another graph.
-MeasuredPair PredictMeasured(const std::string& file,
-                             const std::string& workload,
-                             const Cluster& cluster,
-                             OpTimes times = OpTimes::kProfiled);
+/// What a measured result is predicted with.
+struct MeasuredOptions {
+  std::string workload;  // folder; empty: the nearest folder above the file that holds one
+  OpTimes times = OpTimes::kProfiled;
+  bool with_host = true;  // whether once more with the host of the measured step, where it was read
+};
+
+/// Reads results of `dc-run step` and predicts their plans on one cluster. Results of one workload
+/// that follow each other share what was read of it.
+class MeasuredPredictor {
+ public:
+  /// `cluster` outlives this.
+  explicit MeasuredPredictor(const Cluster& cluster, MeasuredOptions options = {})
+      : cluster_(cluster),
+        options_(std::move(options)) {}
+
+  /// Throws Error for a file that is no measured result, holds no plan, or belongs to another
+  /// graph.
+  MeasuredPair Predict(const std::string& file);
+
+ private:
+  const ProfiledWorkload& Load(const std::string& folder);
+
+  const Cluster& cluster_;
+  MeasuredOptions options_;
+  std::optional<ProfiledWorkload> loaded_;  // that of the last result
+};
 
 }  // namespace dcsim

@@ -25,21 +25,21 @@ struct ValidateOptions {
 };
 
 /// Prints what was measured beside what was predicted. Called on rank 0's process.
-void ShowCase(const Workload& workload,
+void ShowCase(const ProfiledWorkload& loaded,
               const Cluster& cluster,
               const std::string& name,
               const ExecutionCase& execution,
               const ExecutionResult& executed) {
   const Cluster with_delays = WithDelaysOf(executed.result, cluster);
-  Prediction prediction = PredictPlan(executed.result, workload, execution.plan, with_delays,
+  Prediction prediction = PredictPlan(executed.result, loaded, execution.plan, with_delays,
                                       /*keep_timeline=*/true);
   std::string text =
       PrintComparison({name, executed.result, std::move(prediction.result),
-                       PredictWithHost(executed.result, workload, execution.plan, with_delays)});
+                       PredictWithHost(executed.result, loaded, execution.plan, with_delays)});
   if (!executed.timelines.empty() && prediction.timeline) {
     // A schedule with a profile's footprints has the same tasks and works as one without.
     text += PrintDifferences(*prediction.timeline, executed.timelines.front(), execution.schedule,
-                             workload.graph);
+                             loaded.workload.graph);
   }
   WriteFile("-", text + "\n");
 }
@@ -48,8 +48,8 @@ ExitCode ValidatePlans(const ValidateOptions& options) {
   if (options.workload.empty() || options.what.cluster.empty() || options.what.plans.empty()) {
     throw Error("expected WORKLOAD, --cluster and --plan, or --suite");
   }
-  const Workload workload = LoadWorkload(options.workload);
   const Cluster cluster = LoadCluster(options.what.cluster);
+  const ProfiledWorkload loaded = LoadProfiledWorkload(options.workload, cluster.gpu.name);
   std::string command = "dc-run validate " + options.workload + " --gpus " +
                         std::to_string(options.what.gpus) + " --steps " +
                         std::to_string(options.what.steps) + MeasuringText(options.what);
@@ -57,9 +57,9 @@ ExitCode ValidatePlans(const ValidateOptions& options) {
     command += " --set " + change;
   }
   const bool completed =
-      RunPlans(workload, options.what, command,
+      RunPlans(loaded.workload, options.what, command,
                [&](const ExecutionCase& execution, const ExecutionResult& executed) {
-                 ShowCase(workload, cluster, execution.plan_file, execution, executed);
+                 ShowCase(loaded, cluster, execution.plan_file, execution, executed);
                });
   return completed ? ExitCode::kDone : ExitCode::kAnswerIsNo;
 }
@@ -91,7 +91,7 @@ bool RunCase(const ValidateOptions& options,
              const Suite& suite,
              const SuiteCase& each,
              const Cluster& cluster) {
-  const Workload workload = LoadWorkload(each.workload);
+  const ProfiledWorkload loaded = LoadProfiledWorkload(each.workload, cluster.gpu.name);
   const std::string folder = ResultFolder(options, each, cluster.name);
   PlansToRun what = options.what;
   what.plans = each.plans;
@@ -105,14 +105,14 @@ bool RunCase(const ValidateOptions& options,
     WriteFile(base + ".json.gz", PrintJson(PrintResult(executed.result)));
     if (each.timelines && !executed.timelines.empty()) {
       WriteFile(base + ".timeline.json.gz",
-                PrintTimelineTrace(executed.timelines, execution.schedule, workload.graph));
+                PrintTimelineTrace(executed.timelines, execution.schedule, loaded.workload.graph));
     }
     if (executed.result.outcome == "completed") {
-      ShowCase(workload, cluster, base + ".json.gz", execution, executed);
+      ShowCase(loaded, cluster, base + ".json.gz", execution, executed);
     }
   };
   // The suite's name comes last: runs of one go are told by it (tools/accuracy.py).
-  return RunPlans(workload, what,
+  return RunPlans(loaded.workload, what,
                   "dc-run validate" + MeasuringText(what) + " --suite " + options.suite, keep);
 }
 
@@ -120,11 +120,12 @@ bool RunCase(const ValidateOptions& options,
 std::string SuiteTable(const ValidateOptions& options, const Suite& suite, const Cluster& cluster) {
   std::vector<Comparison> comparisons;
   for (const SuiteCase& each : suite.cases) {
+    MeasuredPredictor predictor(cluster, {.workload = each.workload});
     const std::string folder = ResultFolder(options, each, cluster.name);
     for (const std::string& plan : each.plans) {
       const std::string file = folder + "/" + ResultName(plan, each) + ".json.gz";
       if (FileExists(file) && !ParseJson(ReadFile(file), file).value("plan", Json()).is_null()) {
-        MeasuredPair pair = PredictMeasured(file, each.workload, cluster);
+        MeasuredPair pair = predictor.Predict(file);
         comparisons.push_back(
             {file, std::move(pair.measured), std::move(pair.predicted), std::move(pair.with_host)});
       }

@@ -16,9 +16,8 @@ namespace {
 struct CompareOptions {
   std::vector<std::string> measured;
   std::string cluster;
-  std::string workload;
+  MeasuredOptions predicting;
   std::string json;
-  OpTimes times = OpTimes::kProfiled;
 };
 
 /// A result in its file, or all of a folder by name. Throws Error for a folder without any.
@@ -48,10 +47,11 @@ ExitCode RunCompare(const CompareOptions& options) {
     const std::vector<std::string> found = ResultsIn(path);
     files.insert(files.end(), found.begin(), found.end());
   }
+  MeasuredPredictor predictor(cluster, options.predicting);
   std::vector<Comparison> comparisons;
   Json pairs = Json::array();
   for (const std::string& file : files) {
-    MeasuredPair pair = PredictMeasured(file, options.workload, cluster, options.times);
+    MeasuredPair pair = predictor.Predict(file);
     if (!options.json.empty()) {
       Json entry = {{"file", file},
                     {"predicted", PrintResult(pair.predicted)},
@@ -89,9 +89,12 @@ Subcommand CompareCommand() {
         app.add_option("MEASURED", options->measured, "results of dc-run, or folders of them")
             ->required();
         app.add_option("--cluster", options->cluster, "cluster file to predict with")->required();
-        app.add_option("--workload", options->workload,
+        app.add_option("--workload", options->predicting.workload,
                        "workload folder; default the one that the result lies in");
-        DeclareOpTimes(app, options->times);
+        DeclareOpTimes(app, options->predicting.times);
+        app.add_flag_callback(
+            "--no-host", [options] { options->predicting.with_host = false; },
+            "do not predict once more with the pace of the measured step's host");
         app.add_option("--json", options->json, "write both results as JSON; - is stdout");
         return [options] { return RunCompare(*options); };
       }};
