@@ -3,7 +3,7 @@
 # GPU. On Debian 12 or Ubuntu 24.04, as root or with sudo.
 #
 #   DCSIM_VENV           Python environment to use or make (~/.cache/dcsim/venv-torch-2.11.0)
-#   DCSIM_FUZZ_SECONDS   time for each fuzzer (60)
+#   DCSIM_FUZZ_SECONDS   time for each fuzzer (30)
 #   DCSIM_BASE           commit that clang-tidy compares with (the one before this; all files when
 #                        there is none)
 set -euo pipefail
@@ -11,11 +11,17 @@ set -euo pipefail
 cd "$(root_folder)"
 
 VENV="${DCSIM_VENV:-${XDG_CACHE_HOME:-$HOME/.cache}/dcsim/venv-torch-2.11.0}"
-FUZZ_SECONDS="${DCSIM_FUZZ_SECONDS:-60}"
+FUZZ_SECONDS="${DCSIM_FUZZ_SECONDS:-30}"
 started=$(date +%s)
 elapsed() { echo "$(( ($(date +%s) - started) / 60 )) min"; }
+stages=""
+stage() {  # NAME: says it, and when it began
+  stages+="$(printf '%4s  %s' "$(( ($(date +%s) - started) / 60 ))" "$1")"$'\n'
+  say "$1 ($(elapsed))"
+}
+trap 'printf "\nminute  stage\n%s" "$stages"' EXIT
 
-say "checking the system"
+stage "checking the system"
 require_supported_system
 require_disk 4 build
 install_packages "${BUILD_PACKAGES[@]}" libgtest-dev libgmock-dev libbenchmark-dev clang clang-tidy \
@@ -24,7 +30,7 @@ install_packages "${BUILD_PACKAGES[@]}" libgtest-dev libgmock-dev libbenchmark-d
 # The environment lies outside the build folder, so that no later run downloads torch again.
 if [ ! -e "$VENV/ready" ]; then
   require_disk 8 "$(dirname "$VENV")"
-  say "making $VENV with torch 2.11.0 (4.6 GB from PyPI)"
+  stage "making $VENV with torch 2.11.0 (4.6 GB from PyPI)"
   rm -rf "$VENV"
   python3 -m venv "$VENV" || fail "python3 -m venv failed"
   # Headers that otherwise come with a toolkit, and that torch's own requirements leave out.
@@ -35,33 +41,38 @@ if [ ! -e "$VENV/ready" ]; then
 fi
 "$VENV/bin/pip" install --quiet -e "./tools/dcrecord[test]" || fail "pip cannot install the recorder"
 
-say "formatting ($(elapsed))"
+stage "formatting"
 git ls-files '*.cpp' '*.h' | xargs clang-format --dry-run --Werror || fail "run clang-format -i on the files above"
 
-say "building everything (preset dev, $(elapsed))"
-DCSIM_VENV="$VENV" build dev -DDCSIM_EXEC=ON
-say "tests ($(elapsed))"
-ctest --preset dev -j 2 --progress || fail "tests failed"
+# What runs with sanitizers below is not built twice: `cmake --build build/dev` does that.
+stage "building the programs, and tests of optimised ones"
+export DCSIM_VENV="$VENV"
+configure dev -DDCSIM_EXEC=ON
+cmake --build build/dev --target dc-sim dc-run make-cluster simulate-benchmark search-benchmark optimised-tests ||
+  fail "the build of preset dev failed"
+stage "tests of optimised programs"
+ctest --preset dev -L optimised -j 2 --progress || fail "tests failed"
 
-say "recorder tests ($(elapsed))"
+stage "recorder tests"
 "$VENV/bin/python" -m pytest -q -n auto tests/recorder || fail "recorder tests failed"
 
 for release in 0.17.1 0.19.6 0.19.8; do
-  say "what DeepSpeed $release decides ($(elapsed))"
+  stage "what DeepSpeed $release decides"
   tools/setup/deepspeed.sh "$VENV/bin/python" "$release" "$VENV-deepspeed-$release" ||
     fail "pip cannot install deepspeed==$release"
   PYTHONPATH="$VENV-deepspeed-$release" "$VENV/bin/python" tools/oracles/record_deepcompile.py \
     --check tests/data/deepcompile >/dev/null || fail "DeepSpeed's passes decide something else"
 done
 
-say "tests under address and undefined-behaviour sanitizers ($(elapsed))"
+stage "building the tests with address and undefined-behaviour sanitizers"
 build asan
+stage "tests with sanitizers"
 ctest --preset asan -j 2 --progress || fail "tests failed under sanitizers"
 
-say "clang-tidy on what changed ($(elapsed))"
+stage "clang-tidy on what changed"
 tools/setup/tidy.sh "${DCSIM_BASE:-}" || fail "clang-tidy found faults"
 
-say "fuzzers, ${FUZZ_SECONDS} s each ($(elapsed))"
+stage "fuzzers, ${FUZZ_SECONDS} s each"
 tests/fuzz/run_fuzzers.sh "$FUZZ_SECONDS" || fail "a fuzzer found a crash"
 
 say "all tests passed in $(elapsed)"
