@@ -17,6 +17,7 @@
 #include "tools/dc_run/cluster_yaml.h"
 #include "tools/dc_run/commands.h"
 #include "tools/dc_run/contention_yaml.h"
+#include "tools/dc_run/versions.h"
 
 namespace dcsim {
 namespace {
@@ -67,7 +68,7 @@ int CalibrateRank(const CalibrateOptions& options,
   }
   if (identity.rank == 0) {
     result.machine = exec::MachineReport();
-    result.versions = exec::VersionReport();
+    result.versions = Versions();
     result.date = exec::Today();
     WriteFile(options.out, PrintClusterYaml(result, options.gpus, options.gpu, CommandOf(options)));
     if (!result.contention.empty()) {

@@ -10,6 +10,7 @@
 #include "tools/common/file.h"
 #include "tools/common/load.h"
 #include "tools/dc_run/commands.h"
+#include "tools/dc_run/versions.h"
 
 namespace dcsim {
 namespace {
@@ -47,7 +48,7 @@ void ProfileOne(const ProfileOptions& options, const std::string& folder) {
   profile.gpu = exec::GpuName();
   profile.origin = Json({{"command", CommandOf(options, folder)},
                          {"date", exec::Today()},
-                         {"versions", exec::VersionReport()},
+                         {"versions", Versions()},
                          {"machine", exec::MachineReport()}})
                        .dump();
   const std::filesystem::path target = options.out.empty() ? folder : options.out;

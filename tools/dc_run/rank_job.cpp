@@ -17,6 +17,7 @@
 #include "model/base/error.h"
 #include "model/ir/plan_reader.h"
 #include "tools/dc_run/measured_result.h"
+#include "tools/dc_run/versions.h"
 
 namespace dcsim {
 namespace {
@@ -56,7 +57,7 @@ void AddOrigin(const Job& job, MeasurementNotes& notes) {
 /// And with what and where.
 void AddMachine(const Job& job, MeasurementNotes& notes) {
   if (!job.settings.on_cpu) {
-    notes.versions = exec::VersionReport();
+    notes.versions = Versions();
     notes.machine = exec::MachineReport();
   }
 }
@@ -97,7 +98,7 @@ RankMeasurement MeasureCase(std::size_t index, const std::function<RankMeasureme
     throw exec::RankOutOfMemory(Json{
         {"case", index},
         {"stop", error.what()},
-        {"versions", exec::VersionReport()},
+        {"versions", Versions()},
         {"machine",
          exec::MachineReport()}}.dump());
   }
