@@ -98,7 +98,8 @@ const std::map<std::string, std::vector<std::string>>& AllowedFolders() {
       {"sim/search/", {"model/", "sim/"}},
       {"exec/", {"model/"}},
       {"tools/", {"model/", "sim/", "dcsim_version.h"}},
-      {"tools/dc_run/", {"model/", "sim/", "exec/", "tools/common/", "tools/views/"}},
+      {"tools/dc_run/",
+       {"model/", "sim/", "exec/", "tools/common/", "tools/views/", "dcsim_version.h"}},
   };
   return allowed;
 }
