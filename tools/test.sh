@@ -13,11 +13,11 @@ cd "$(root_folder)"
 VENV="${DCSIM_VENV:-${XDG_CACHE_HOME:-$HOME/.cache}/dcsim/venv-torch-2.11.0}"
 FUZZ_SECONDS="${DCSIM_FUZZ_SECONDS:-30}"
 started=$(date +%s)
-elapsed() { echo "$(( ($(date +%s) - started) / 60 )) min"; }
+minutes() { echo "$(( ($(date +%s) - started) / 60 ))"; }
 stages=""
 stage() {  # NAME: says it, and when it began
-  stages+="$(printf '%4s  %s' "$(( ($(date +%s) - started) / 60 ))" "$1")"$'\n'
-  say "$1 ($(elapsed))"
+  stages+="$(printf '%4s  %s' "$(minutes)" "$1")"$'\n'
+  say "$1 ($(minutes) min)"
 }
 trap 'printf "\nminute  stage\n%s" "$stages"' EXIT
 
@@ -75,4 +75,4 @@ tools/setup/tidy.sh "${DCSIM_BASE:-}" || fail "clang-tidy found faults"
 stage "fuzzers, ${FUZZ_SECONDS} s each"
 tests/fuzz/run_fuzzers.sh "$FUZZ_SECONDS" || fail "a fuzzer found a crash"
 
-say "all tests passed in $(elapsed)"
+say "all tests passed in $(minutes) min"
