@@ -120,7 +120,7 @@ void AddSpans(const std::vector<std::string>& paths, Curves& curves) {
 std::string PrintCurves(const Curves& curves) {
   std::string text = "collectives:            # [full tensor, time from the last rank's start]\n";
   for (const auto& [key, curve] : curves) {
-    text += "  - kind: " + std::string(CollectiveKindName(key.second)) + "\n    engine: nccl\n" +
+    text += "  - kind: " + std::string(CollectiveKindName(key.second)) + "\n" +
             "    ranks: " + std::to_string(key.first) + "\n    points:\n";
     for (const auto& [bytes, time] : curve) {
       text += "      - [" + PrintBytes(bytes) + ", " + std::to_string(time.ns()) + " ns]\n";

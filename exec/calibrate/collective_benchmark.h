@@ -10,9 +10,8 @@
 
 namespace dcsim::exec {
 
-/// One collective at one size, over all ranks.
+/// One of NCCL's collectives at one size, over all ranks.
 struct CollectiveSample {
-  Engine engine = Engine::kNccl;
   CollectiveKind kind = CollectiveKind::kAllGather;
   int calls = 1;           // in one NCCL group, of payload / calls each
   bool unaligned = false;  // the full tensor begins 4 bytes behind a multiple of 16
@@ -31,9 +30,8 @@ struct CollectiveSizes {
 };
 
 /// Times every kind of collective alone: payloads by powers of two, single and grouped, one large
-/// payload unaligned, and the all-gather by copy engines. Spans come from every rank's kernel
-/// records on one clock, so neither host time nor start skew counts. All ranks call it together;
-/// every rank gets the same samples.
+/// payload unaligned. Spans come from every rank's kernel records on one clock, so neither host time
+/// nor start skew counts. All ranks call it together; every rank gets the same samples.
 std::vector<CollectiveSample> BenchmarkCollectives(
     Communicator& communicator,
     Rendezvous& rendezvous,

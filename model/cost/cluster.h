@@ -146,10 +146,18 @@ struct CollectivePoint {
 /// payload.
 struct CollectiveTable {
   CollectiveKind kind = CollectiveKind::kAllGather;
-  Engine engine = Engine::kNccl;
   int ranks = 0;
   int calls = 1;  // of one size, in one group; a point's payload is that of all
   std::vector<CollectivePoint> points;
+};
+
+/// What gathers by copy engines take, by which a GPU reads its peers' memory.
+struct CopyEngines {
+  Duration start;       // of a gather, besides its copies
+  Duration copy;        // of each copy, besides its bytes
+  BytesPerSecond rate;  // from a peer that nobody else reads from
+  double crowding = 0;  // share by which a copy takes longer for each other GPU that might read from
+                        // the same one (copy_gather_time.h)
 };
 
 /// A link class for collectives that no table covers.
@@ -170,7 +178,8 @@ struct Cluster {
   std::optional<Bytes> pinned_memory;        // that one machine's processes may pin together
   std::vector<PatternRate> memory_patterns;  // those that were measured
   HostBothWays host_both_ways;
-  std::vector<CollectiveTable> collectives;
+  std::vector<CollectiveTable> collectives;  // of NCCL
+  std::optional<CopyEngines> copy_engines;   // none: not measured
   int collective_channels = 0;  // thread blocks of NCCL's large collectives; 0 where not known
   /// By CollectiveKind: how many times as long NCCL's take, beyond a small one's time, whose
   /// tensors or ranks' parts begin at no multiple of 16 bytes.

@@ -55,6 +55,25 @@ void ReadHostBothWays(ObjectReader& object, Cluster& cluster) {
   }
 }
 
+void ReadCopyEngines(ObjectReader& object, Cluster& cluster) {
+  const Json* value = object.Find("copy_engines");
+  if (value == nullptr) {
+    return;
+  }
+  const Path path = object.At("copy_engines");
+  ObjectReader fields(*value, path, object.faults());
+  CopyEngines engines;
+  fields.Required("start", ReadDuration, engines.start);
+  fields.Required("copy", ReadDuration, engines.copy);
+  ReadRate(fields, "rate", engines.rate);
+  if (fields.Optional("crowding", ReadNumber, engines.crowding) &&
+      !(engines.crowding >= 0 && engines.crowding <= 10)) {
+    object.faults().Add(fields.At("crowding"), "expected a share, 0 to 10");
+  }
+  fields.RejectUnknown();
+  cluster.copy_engines = engines;
+}
+
 void ReadUnalignedCollectives(ObjectReader& object, Cluster& cluster) {
   const Json* value = object.Find("unaligned_collectives");
   if (value == nullptr) {
@@ -103,7 +122,6 @@ CollectiveTable ReadTable(const Json& value, const Path& path, Faults& faults) {
   CollectiveTable table;
   object.Require("kind");
   object.OptionalChoice("kind", CollectiveKindNames(), table.kind);
-  object.OptionalChoice("engine", EngineNames(), table.engine);
   ReadCount(object, "ranks", table.ranks);
   if (object.Find("calls") != nullptr) {
     ReadCount(object, "calls", table.calls);
@@ -128,9 +146,9 @@ void ReadTables(ObjectReader& object, Cluster& cluster) {
     const Path here(path, i);
     CollectiveTable table = ReadTable((*list)[i], here, object.faults());
     for (const CollectiveTable& other : cluster.collectives) {
-      if (other.kind == table.kind && other.engine == table.engine && other.ranks == table.ranks &&
+      if (other.kind == table.kind && other.ranks == table.ranks &&
           other.calls == table.calls) {
-        object.faults().Add(here, "a second table of this kind, engine, number of ranks and calls");
+        object.faults().Add(here, "a second table of this kind, number of ranks and calls");
       }
     }
     cluster.collectives.push_back(std::move(table));
@@ -224,6 +242,7 @@ Cluster ReadCluster(const Json& document, const Locator& locate) {
   ReadPatterns(object, cluster);
   ReadHostBothWays(object, cluster);
   ReadUnalignedCollectives(object, cluster);
+  ReadCopyEngines(object, cluster);
   if (object.Find("collective_channels") != nullptr) {
     ReadCount(object, "collective_channels", cluster.collective_channels);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <numeric>
 #include <optional>
 #include <vector>
 
@@ -26,10 +27,10 @@ struct NearestTables {
 };
 
 NearestTables FindTables(
-    const Cluster& cluster, CollectiveKind kind, Engine engine, int ranks, double calls) {
+    const Cluster& cluster, CollectiveKind kind, int ranks, double calls) {
   NearestTables nearest;
   for (const CollectiveTable& table : cluster.collectives) {
-    if (table.kind != kind || table.engine != engine || table.ranks != ranks) {
+    if (table.kind != kind || table.ranks != ranks) {
       continue;
     }
     if (table.calls <= calls) {
@@ -84,11 +85,10 @@ Estimate TableTime(const CollectiveTable& table, Bytes payload, Duration latency
 /// What the tables of this number of ranks say, or nothing where there are none.
 std::optional<Estimate> FindTableTime(const Cluster& cluster,
                                       CollectiveKind kind,
-                                      Engine engine,
                                       Bytes payload,
                                       int ranks,
                                       double calls) {
-  const NearestTables tables = FindTables(cluster, kind, engine, ranks, calls);
+  const NearestTables tables = FindTables(cluster, kind, ranks, calls);
   if (tables.fewer == nullptr && tables.more == nullptr) {
     return std::nullopt;
   }
@@ -124,7 +124,7 @@ RankTime SplitTime(const Cluster& cluster,
                    Bytes payload,
                    const CollectiveTable& table,
                    double calls) {
-  const Estimate time = *FindTableTime(cluster, kind, Engine::kNccl, payload, table.ranks, calls);
+  const Estimate time = *FindTableTime(cluster, kind, payload, table.ranks, calls);
   const CollectivePoint& least = table.points.front();
   const auto first = static_cast<double>(least.time.ns());
   const double start = least.payload <= kNextToNothing
@@ -141,7 +141,7 @@ std::vector<const CollectiveTable*> NearestRanks(const Cluster& cluster,
                                                  int ranks) {
   std::vector<const CollectiveTable*> tables;
   for (const CollectiveTable& table : cluster.collectives) {
-    if (table.kind == kind && table.engine == Engine::kNccl && table.calls == 1) {
+    if (table.kind == kind && table.calls == 1) {
       tables.push_back(&table);
     }
   }
@@ -177,18 +177,9 @@ std::optional<Estimate> ExtendTables(
                   Source::kEstimated};
 }
 
-/// A copy within the GPU, which reads and writes.
-Duration CopyTime(const GpuSpec& gpu, Bytes bytes) {
-  const auto rate = static_cast<std::int64_t>(static_cast<double>(gpu.memory_bandwidth.count()) *
-                                              gpu.bandwidth_efficiency);
-  const Duration copy = TransferTime(bytes * 2, BytesPerSecond(std::max<std::int64_t>(1, rate)));
-  return std::max(copy, gpu.shortest_kernel);
-}
-
 /// CollectiveTime of tensors that begin at multiples of 16 bytes, their parts too.
 Estimate AlignedTime(const Cluster& cluster,
                      CollectiveKind kind,
-                     Engine engine,
                      Bytes payload,
                      int ranks,
                      double calls) {
@@ -196,15 +187,14 @@ Estimate AlignedTime(const Cluster& cluster,
     return {Duration(), Source::kEstimated};
   }
   if (ranks == 1) {
-    return {CopyTime(cluster.gpu, payload), Source::kEstimated};
+    return {std::max(CopyTime(cluster.gpu, payload), cluster.gpu.shortest_kernel),
+            Source::kEstimated};
   }
-  if (const auto measured = FindTableTime(cluster, kind, engine, payload, ranks, calls)) {
+  if (const auto measured = FindTableTime(cluster, kind, payload, ranks, calls)) {
     return *measured;
   }
-  if (engine == Engine::kNccl) {
-    if (const auto extended = ExtendTables(cluster, kind, payload, ranks, calls)) {
-      return *extended;
-    }
+  if (const auto extended = ExtendTables(cluster, kind, payload, ranks, calls)) {
+    return *extended;
   }
   return {RingTime(cluster, kind, payload, ranks), Source::kEstimated};
 }
@@ -214,8 +204,8 @@ Estimate AlignedTime(const Cluster& cluster,
 double ShortCallNs(const Cluster& cluster, CollectiveKind kind, int ranks) {
   const CollectiveTable* nearest = nullptr;
   for (const CollectiveTable& table : cluster.collectives) {
-    const bool tells = table.kind == kind && table.engine == Engine::kNccl &&
-                       table.calls > static_cast<int>(kCallsInArguments);
+    const bool tells =
+        table.kind == kind && table.calls > static_cast<int>(kCallsInArguments);
     if (tells &&
         (nearest == nullptr || std::abs(table.ranks - ranks) < std::abs(nearest->ranks - ranks))) {
       nearest = &table;
@@ -228,7 +218,7 @@ double ShortCallNs(const Cluster& cluster, CollectiveKind kind, int ranks) {
   const Bytes of_call(smallest.payload.count() / nearest->calls);
   const std::vector<Bytes> calls(static_cast<std::size_t>(nearest->calls), of_call);
   const auto on_channel = FirstChannel(kind, calls, cluster.collective_channels).size();
-  const Duration alone = AlignedTime(cluster, kind, Engine::kNccl, of_call, nearest->ranks, 1).time;
+  const Duration alone = AlignedTime(cluster, kind, of_call, nearest->ranks, 1).time;
   const double more = static_cast<double>((smallest.time - alone).ns());
   return on_channel < 2 ? 0 : std::max(0.0, more) / static_cast<double>(on_channel - 1);
 }
@@ -241,7 +231,7 @@ void AddShortCalls(const Cluster& cluster,
                    Estimate& time) {
   const double short_call = ShortCallNs(cluster, kind, ranks);
   const double start =
-      static_cast<double>(AlignedTime(cluster, kind, Engine::kNccl, Bytes(1), ranks, 1).time.ns());
+      static_cast<double>(AlignedTime(cluster, kind, Bytes(1), ranks, 1).time.ns());
   const double beyond = std::max(0.0, static_cast<double>(time.time.ns()) - start);
   const double whole = static_cast<double>(std::max(payload, Bytes(1)).count());
   double channel = start - short_call;
@@ -255,13 +245,6 @@ void AddShortCalls(const Cluster& cluster,
 }
 
 }  // namespace
-
-bool HasCollectiveTable(const Cluster& cluster, CollectiveKind kind, Engine engine, int ranks) {
-  return std::any_of(cluster.collectives.begin(), cluster.collectives.end(),
-                     [&](const CollectiveTable& table) {
-                       return table.kind == kind && table.engine == engine && table.ranks == ranks;
-                     });
-}
 
 Duration RingTime(const Cluster& cluster, CollectiveKind kind, Bytes payload, int ranks) {
   const bool spans_nodes = ranks > cluster.gpus_per_node && cluster.inter_node.has_value();
@@ -283,9 +266,10 @@ DeviceUse CollectiveUse(Engine engine, int ranks) {
   return engine == Engine::kNccl ? DeviceUse::kCollective : DeviceUse::kCopyEngine;
 }
 
-Duration OwnShardTime(const Cluster& cluster, Bytes gathered, int ranks, Duration whole) {
-  const Bytes shard(gathered.count() / ranks);
-  return std::min(CopyTime(cluster.gpu, shard), Duration::FromNs(whole.ns() / ranks));
+Duration CopyTime(const GpuSpec& gpu, Bytes bytes) {
+  const auto rate = static_cast<std::int64_t>(static_cast<double>(gpu.memory_bandwidth.count()) *
+                                              gpu.bandwidth_efficiency);
+  return TransferTime(bytes * 2, BytesPerSecond(std::max<std::int64_t>(1, rate)));
 }
 
 Duration CollectiveStart(const Cluster& cluster, int ranks) {
@@ -323,18 +307,17 @@ double UnalignedShare(CollectiveKind kind, std::span<const CollectivePart> parts
 
 Estimate CollectiveTime(const Cluster& cluster,
                         CollectiveKind kind,
-                        Engine engine,
                         Bytes payload,
                         int ranks,
                         const GroupShape& group) {
-  Estimate time = AlignedTime(cluster, kind, engine, payload, ranks, group.calls);
+  Estimate time = AlignedTime(cluster, kind, payload, ranks, group.calls);
   const double times = cluster.unaligned_collectives[static_cast<std::size_t>(kind)];
-  if (group.unaligned > 0 && times > 1 && engine == Engine::kNccl && ranks > 1) {
-    const Duration start = AlignedTime(cluster, kind, engine, Bytes(1), ranks, group.calls).time;
+  if (group.unaligned > 0 && times > 1 && ranks > 1) {
+    const Duration start = AlignedTime(cluster, kind, Bytes(1), ranks, group.calls).time;
     const double beyond = static_cast<double>(std::max(time.time - start, Duration()).ns());
     time.time += Duration::FromNs(std::llround(beyond * (times - 1) * group.unaligned));
   }
-  if (engine == Engine::kNccl && ranks > 1 && !group.first_channel.empty()) {
+  if (ranks > 1 && !group.first_channel.empty()) {
     AddShortCalls(cluster, kind, payload, ranks, group.first_channel, time);
   }
   return time;
@@ -353,7 +336,6 @@ std::vector<Bytes> PayloadsOf(std::span<const CollectivePart> parts) {
 
 Estimate GroupTime(const Cluster& cluster,
                    CollectiveKind kind,
-                   Engine engine,
                    std::span<const CollectivePart> parts,
                    int ranks) {
   GroupShape shape{AlikeCalls(parts), UnalignedShare(kind, parts, ranks), {}};
@@ -362,7 +344,7 @@ Estimate GroupTime(const Cluster& cluster,
     whole += part.payload;
   }
   if (ranks == 1) {
-    Estimate time = CollectiveTime(cluster, kind, engine, whole, ranks);
+    Estimate time = CollectiveTime(cluster, kind, whole, ranks);
     time.time += kind == CollectiveKind::kAllReduce
                      ? Duration()
                      : cluster.gpu.memory_pace() * static_cast<std::int64_t>(parts.size() - 1);
@@ -371,12 +353,22 @@ Estimate GroupTime(const Cluster& cluster,
   if (parts.size() > kCallsInArguments && cluster.collective_channels > 0) {
     shape.first_channel = FirstChannel(kind, PayloadsOf(parts), cluster.collective_channels);
   }
-  return CollectiveTime(cluster, kind, engine, whole, ranks, shape);
+  return CollectiveTime(cluster, kind, whole, ranks, shape);
 }
 
 std::int32_t GroupDemand(const Cluster& cluster,
                          CollectiveKind kind,
-                         std::span<const CollectivePart> parts) {
+                         std::span<const CollectivePart> parts,
+                         int ranks) {
+  if (ranks == 1) {
+    const Bytes whole = std::accumulate(
+        parts.begin(), parts.end(), Bytes(0),
+        [](Bytes sum, const CollectivePart& part) { return sum + part.payload; });
+    const std::int64_t moving = CollectiveTime(cluster, kind, whole, ranks).time.ns();
+    const std::int64_t time = GroupTime(cluster, kind, parts, ranks).time.ns();
+    return static_cast<std::int32_t>(std::min<std::int64_t>(
+        Contention::kAlone, moving * Contention::kAlone / std::max<std::int64_t>(1, time)));
+  }
   const int channels = cluster.collective_channels;
   if (channels == 0) {
     return Contention::kAlone;

@@ -8,9 +8,6 @@
 
 namespace dcsim {
 
-/// Whether any measured table tells about such collectives.
-bool HasCollectiveTable(const Cluster& cluster, CollectiveKind kind, Engine engine, int ranks);
-
 /// How a collective's payload is split and where it lies.
 struct GroupShape {
   double calls = 1;                  // >= 1, of a group, as AlikeCalls counts them
@@ -19,7 +16,7 @@ struct GroupShape {
                                      // not known or has no effect
 };
 
-/// Time of a collective alone, from the last rank's start to its end, launch to last byte.
+/// Time of one of NCCL's collectives alone, from the last rank's start to its end, launch to last byte.
 ///
 ///   payload   of the full tensor (nccl-tests' size), summed over the calls of a group: one NCCL
 ///             group runs as one kernel
@@ -28,7 +25,7 @@ struct GroupShape {
 ///   group     how the payload is split. NCCL's time for what is unaligned, beyond that of the
 ///             smallest payload, is `unaligned_collectives` of the cluster times as long
 ///
-/// A measured table of the same kind, engine, ranks and calls answers where there is one: its point
+/// A measured table of the same kind, ranks and calls answers where there is one: its point
 /// (measured), the straight line between two points (interpolated), below the table the line from
 /// RingTime's latency at 0 bytes to the smallest point, and above it the slope of the last two
 /// points (both estimated). Between tables of fewer and of more calls the straight line over the
@@ -48,7 +45,6 @@ struct GroupShape {
 /// (collective_cost_test).
 Estimate CollectiveTime(const Cluster& cluster,
                         CollectiveKind kind,
-                        Engine engine,
                         Bytes payload,
                         int ranks,
                         const GroupShape& group = {});
@@ -56,9 +52,8 @@ Estimate CollectiveTime(const Cluster& cluster,
 /// What a collective occupies of the GPU: one rank copies on its own GPU, behind other work.
 DeviceUse CollectiveUse(Engine engine, int ranks);
 
-/// WorkCost::own_shard of a gather by copy engines whose call takes `whole` alone: the last of its
-/// copies, at the memory's bandwidth.
-Duration OwnShardTime(const Cluster& cluster, Bytes gathered, int ranks, Duration whole);
+/// A copy within the GPU's memory, at the bandwidth that streaming kernels reach.
+Duration CopyTime(const GpuSpec& gpu, Bytes bytes);
 
 /// WorkCost::start of NCCL's: of one rank's copy the time that its kernel starts behind what lets
 /// it; those of several ranks have gaps in which ranks meet, too.
@@ -85,15 +80,16 @@ double UnalignedShare(CollectiveKind kind, std::span<const CollectivePart> parts
 /// its shape what their sizes and places make. On one rank each call is a copy of its own.
 Estimate GroupTime(const Cluster& cluster,
                    CollectiveKind kind,
-                   Engine engine,
                    std::span<const CollectivePart> parts,
                    int ranks);
 
-/// Of the thread blocks that NCCL launches at most, what a group of calls takes, per mille
-/// (ChannelsTaken); Contention::kAlone where the cluster does not say how many there are.
+/// WorkCost::demand of a group of calls: of the thread blocks that NCCL launches at most, what it
+/// takes, per mille (ChannelsTaken; Contention::kAlone where the cluster does not say how many there
+/// are). Of one rank's copies the share of GroupTime in which bytes move.
 std::int32_t GroupDemand(const Cluster& cluster,
                          CollectiveKind kind,
-                         std::span<const CollectivePart> parts);
+                         std::span<const CollectivePart> parts,
+                         int ranks);
 
 /// The latency-bandwidth fallback, rounded up to whole ns:
 ///

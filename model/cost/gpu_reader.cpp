@@ -209,6 +209,7 @@ void ReadContention(ObjectReader& fields, Contention& contention) {
     ReadCount(fields, "collective_multiprocessors", contention.collective_multiprocessors);
   }
   fields.Optional("streaming_kernel", ReadDuration, contention.streaming_kernel);
+  fields.Optional("crowded_kernel", ReadDuration, contention.crowded_kernel);
   fields.Optional("collective_start", ReadDuration, contention.collective_start);
   ReadSpeed(fields, "to_host", contention.to_host);
   ReadRanksApart(fields, contention);

@@ -9,6 +9,7 @@
 #include "model/base/scaled.h"
 #include "model/cost/collective_cost.h"
 #include "model/cost/concatenation.h"
+#include "model/cost/copy_gather_time.h"
 #include "model/cost/multiprocessor_share.h"
 #include "model/cost/op_flops.h"
 #include "model/cost/op_launches.h"
@@ -111,23 +112,18 @@ WorkCost OpCost(const CostInputs& inputs, OpId id) {
 
 /// A gather by copy engines: its calls' copies run one after the other, one copy a rank.
 WorkCost CopyEngineCost(const CostInputs& inputs, const Collective& collective) {
-  Estimate sum{Duration(), Source::kMeasured};
-  Duration own_shard;
+  std::vector<Bytes> tensors;
   for (const CollectiveCall& call : collective.calls) {
-    const Bytes bytes(call.elements * ElementBytes(collective.dtype));
-    const Estimate estimate =
-        CollectiveTime(inputs.cluster, collective.kind, collective.engine, bytes, collective.ranks);
-    sum.time += estimate.time;
-    sum.source = std::max(sum.source, estimate.source);
-    own_shard += OwnShardTime(inputs.cluster, bytes, collective.ranks, estimate.time);
+    tensors.emplace_back(call.elements * ElementBytes(collective.dtype));
   }
+  const CopyGather gather = CopyGatherTime(inputs.cluster, tensors, collective.ranks);
   const auto copies = static_cast<std::int64_t>(collective.launches()) * collective.ranks;
-  return {.device = sum.time,
+  return {.device = gather.whole.time,
           .host = inputs.cluster.host.copy * copies,
-          .source = sum.source,
+          .source = gather.whole.source,
           .use = CollectiveUse(collective.engine, collective.ranks),
           .launches = static_cast<std::int32_t>(collective.launches()),
-          .own_shard = own_shard};
+          .own_shard = gather.own_shards};
 }
 
 /// The calls of the group that the collective launches.
@@ -162,19 +158,6 @@ std::int32_t DemandOf(Duration moving, Duration device) {
       moving.ns() * Contention::kAlone / std::max<std::int64_t>(1, device.ns())));
 }
 
-/// The same of a collective: of one rank's copies, as of memory work.
-std::int32_t DemandOf(const Cluster& cluster,
-                      const Collective& collective,
-                      std::span<const CollectivePart> parts,
-                      Duration device) {
-  if (collective.ranks > 1) {
-    return GroupDemand(cluster, collective.kind, parts);
-  }
-  const Estimate whole = CollectiveTime(cluster, collective.kind, collective.engine,
-                                        collective.payload(), collective.ranks);
-  return DemandOf(whole.time, device);
-}
-
 WorkCost CollectiveCost(const CostInputs& inputs, const Collective& collective) {
   if (collective.engine == Engine::kCopyEngine) {
     return CopyEngineCost(inputs, collective);
@@ -183,7 +166,7 @@ WorkCost CollectiveCost(const CostInputs& inputs, const Collective& collective) 
   const Estimate estimate =
       HasNothingToMove(collective)
           ? Estimate{Duration(), Source::kEstimated}
-          : GroupTime(inputs.cluster, collective.kind, collective.engine, parts, collective.ranks);
+          : GroupTime(inputs.cluster, collective.kind, parts, collective.ranks);
   const auto launches = static_cast<std::int64_t>(collective.launches());
   const HostCosts& host = inputs.cluster.host;
   return {.device = estimate.time,
@@ -191,7 +174,7 @@ WorkCost CollectiveCost(const CostInputs& inputs, const Collective& collective) 
           .further = collective.ranks == 1 ? host.grouped * (launches - 1) : Duration(),
           .source = estimate.source,
           .use = CollectiveUse(collective.engine, collective.ranks),
-          .demand = DemandOf(inputs.cluster, collective, parts, estimate.time),
+          .demand = GroupDemand(inputs.cluster, collective.kind, parts, collective.ranks),
           .launches = 1,
           .start = CollectiveStart(inputs.cluster, collective.ranks)};
 }

@@ -38,7 +38,7 @@ std::vector<GatherTime> GatherTimesOf(const Cluster& cluster, int ranks) {
       const Bytes bytes(share * ranks * kElementBytes);
       times.push_back(
           {bytes,
-           CollectiveTime(cluster, CollectiveKind::kAllGather, Engine::kNccl, bytes, ranks).time});
+           CollectiveTime(cluster, CollectiveKind::kAllGather, bytes, ranks).time});
     }
   }
   return times;

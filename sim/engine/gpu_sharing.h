@@ -141,6 +141,7 @@ class GpuSharing {
   static DeviceUse UseOf(const Stream& state);
   static bool TakesMultiprocessors(const Stream& state);
   std::int32_t RateBeside(const Stream& beside, const Stream& disturbing) const;
+  bool LinksAreCrowded() const;
   std::int32_t RateOf(std::size_t stream) const;
   void UpdateRates(std::int64_t now);
 

@@ -18,7 +18,8 @@ bool GpuSharing::TakesMultiprocessors(const Stream& state) {
 
 /// Speed of one task beside another. A side stream's copy takes of others' speed what it needs of
 /// the memory's bandwidth: one of a few bytes, which is mostly launched, next to nothing. A
-/// collective takes what its thread blocks are of the most that NCCL launches.
+/// collective takes what its thread blocks are of the most that NCCL launches; it and copies from
+/// and to the host leave each other alone.
 std::int32_t GpuSharing::RateBeside(const Stream& beside, const Stream& disturbing) const {
   const GpuTask& own = beside.task;
   const GpuTask& other = disturbing.task;
@@ -33,6 +34,10 @@ std::int32_t GpuSharing::RateBeside(const Stream& beside, const Stream& disturbi
     return options_.contention.to_host;
   }
   const bool collective = use == DeviceUse::kCollective;
+  const bool of_host = own.beside_host_copy != 0 || other.beside_host_copy != 0;
+  if (of_host && (collective || UseOf(beside) == DeviceUse::kCollective)) {
+    return Contention::kAlone;  // not over the GPUs' links
+  }
   const std::int32_t rate = collective ? own.RateBesideCollective(options_.contention)
                                        : options_.contention.Rate(UseOf(beside), use);
   if (!collective && use != DeviceUse::kSideStreaming) {
@@ -41,12 +46,31 @@ std::int32_t GpuSharing::RateBeside(const Stream& beside, const Stream& disturbi
   return Contention::kAlone - (Contention::kAlone - rate) * other.demand / Contention::kAlone;
 }
 
+/// Whether a collective works while GPUs read each other's memory: over the same links. Ranks do
+/// much the same, so what this one gathers stands for the others.
+bool GpuSharing::LinksAreCrowded() const {
+  bool works = false;
+  bool reads = false;
+  for (const Stream& state : streams_) {
+    works = works || (state.running && state.phase == Phase::kWorking &&
+                      state.task.use == DeviceUse::kCollective);
+    reads = reads || (state.running && UseOf(state) == DeviceUse::kCopyEngine &&
+                      state.task.beside_host_copy == 0);
+  }
+  return works && reads;
+}
+
 std::int32_t GpuSharing::RateOf(std::size_t stream) const {
   std::int32_t rate = Contention::kAlone;
   for (std::size_t s = 0; s < kStreamCount; ++s) {
     if (s != stream && Disturbs(s)) {
       rate = std::min(rate, RateBeside(streams_[stream], streams_[s]));
     }
+  }
+  const GpuTask& task = streams_[stream].task;
+  const std::int64_t longer = options_.contention.crowded_kernel.ns() * (options_.ranks - 1);
+  if (longer > 0 && stream == kCompute && task.use == DeviceUse::kStreaming && LinksAreCrowded()) {
+    return task.RateOfLongerKernels(rate, longer);
   }
   return rate;
 }

@@ -1,5 +1,7 @@
 #include "sim/engine/gpu_task.h"
 
+#include <algorithm>
+
 #include "model/ir/schedule.h"
 
 namespace dcsim {
@@ -25,6 +27,13 @@ GpuTask GpuTask::Of(const WorkCost& cost, std::size_t stream) {
 
 std::int32_t GpuTask::RateBesideCollective(const Contention& contention) const {
   return beside_collective != 0 ? beside_collective : contention.Rate(use, DeviceUse::kCollective);
+}
+
+std::int32_t GpuTask::RateOfLongerKernels(std::int32_t rate, std::int64_t longer) const {
+  const std::int64_t alone = device * Contention::kAlone;
+  const std::int64_t lost = longer * std::max(1, launches) * Contention::kAlone;
+  const std::int64_t time = alone * Contention::kAlone / rate + lost;
+  return static_cast<std::int32_t>(std::max<std::int64_t>(1, alone * Contention::kAlone / time));
 }
 
 }  // namespace dcsim

@@ -28,6 +28,9 @@ struct GpuTask {
 
   /// Its speed beside a collective of all of NCCL's thread blocks, per mille.
   std::int32_t RateBesideCollective(const Contention& contention) const;
+
+  /// Its speed where each of its kernels takes `longer` ns more than at `rate`, per mille.
+  std::int32_t RateOfLongerKernels(std::int32_t rate, std::int64_t longer) const;
 };
 
 }  // namespace dcsim

@@ -152,20 +152,15 @@ class Layout {
 
   /// An NCCL group runs as one kernel; copies follow each other.
   GpuTask TaskOf(std::span<const ParamId> params) const {
-    if (params.size() == 1 || program_.gather_engine == Engine::kCopyEngine) {
-      GpuTask task = program_.gather_alone[params.front().index()];
-      for (const ParamId id : params.subspan(1)) {
-        task.device += program_.gather_alone[id.index()].device;
-        task.own_shard += program_.gather_alone[id.index()].own_shard;
-      }
-      return task;
+    if (params.size() == 1) {
+      return program_.gather_alone[params.front().index()];
     }
     const Graph& graph = problem_.inputs.graph;
     std::vector<CollectivePart> parts;
     for (const ParamId id : params) {
       parts.push_back({GatheredBytes(graph, id, problem_.ranks), Bytes(0)});
     }
-    return GatherTask(problem_.inputs.cluster, Engine::kNccl, parts, problem_.ranks);
+    return GatherTask(problem_.inputs.cluster, program_.gather_engine, parts, problem_.ranks);
   }
 
   /// Compute waits for a gather once; one that stays is waited for where it was gathered.

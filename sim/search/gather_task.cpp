@@ -1,5 +1,9 @@
 #include "sim/search/gather_task.h"
 
+#include <vector>
+
+#include "model/cost/copy_gather_time.h"
+
 namespace dcsim {
 
 GpuTask GatherTask(const Cluster& cluster,
@@ -9,13 +13,18 @@ GpuTask GatherTask(const Cluster& cluster,
   constexpr CollectiveKind kGather = CollectiveKind::kAllGather;
   GpuTask task;
   task.use = CollectiveUse(engine, ranks);
-  task.device = GroupTime(cluster, kGather, engine, parts, ranks).time.ns();
   if (engine == Engine::kNccl) {
-    task.demand = GroupDemand(cluster, kGather, parts);
+    task.device = GroupTime(cluster, kGather, parts, ranks).time.ns();
+    task.demand = GroupDemand(cluster, kGather, parts, ranks);
     task.start = CollectiveStart(cluster, ranks).ns();
   } else {
-    const Duration whole = Duration::FromNs(task.device);
-    task.own_shard = OwnShardTime(cluster, parts.front().payload, ranks, whole).ns();
+    std::vector<Bytes> tensors;
+    for (const CollectivePart& part : parts) {
+      tensors.push_back(part.payload);
+    }
+    const CopyGather gather = CopyGatherTime(cluster, tensors, ranks);
+    task.device = gather.whole.time.ns();
+    task.own_shard = gather.own_shards.ns();
   }
   return task;
 }

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <tuple>
 
-#include "model/cost/collective_cost.h"
+#include "sim/search/gather_task.h"
 
 namespace dcsim {
 namespace {
@@ -136,9 +136,9 @@ std::vector<KeepItem> FindKeepItems(const SearchProblem& problem, const Schedule
       continue;
     }
     const CollectivePart part{bytes[i], Bytes(0)};
-    const Estimate one = GroupTime(problem.inputs.cluster, CollectiveKind::kAllGather,
-                                   options.gather_engine, {&part, 1}, problem.ranks);
-    items.push_back({ParamId(i), bytes[i], one.time * (gathers[i] - 1)});
+    const GpuTask one =
+        GatherTask(problem.inputs.cluster, options.gather_engine, {&part, 1}, problem.ranks);
+    items.push_back({ParamId(i), bytes[i], Duration::FromNs(one.device) * (gathers[i] - 1)});
   }
   return items;
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "model/cost/collective_cost.h"
 #include "model/graph/fused_casts.h"
 #include "model/graph/sharding.h"
 
@@ -24,8 +23,7 @@ void SetAll(SearchSpace& space, bool ScheduleOptions::*option, bool value) {
 }  // namespace
 
 bool LeaveOutUnmeasuredCopies(const Cluster& cluster, int ranks, SearchSpace& space) {
-  const bool measured =
-      HasCollectiveTable(cluster, CollectiveKind::kAllGather, Engine::kCopyEngine, ranks);
+  const bool measured = cluster.copy_engines && ranks <= cluster.gpus_per_node;
   const auto copies = [](const ScheduleOptions& options) {
     return options.gather_engine == Engine::kCopyEngine;
   };

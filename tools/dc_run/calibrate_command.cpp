@@ -4,6 +4,7 @@
 
 #include "exec/calibrate/collective_benchmark.h"
 #include "exec/calibrate/contention_benchmark.h"
+#include "exec/calibrate/copy_engine_benchmark.h"
 #include "exec/calibrate/host_benchmark.h"
 #include "exec/calibrate/host_copy_benchmark.h"
 #include "exec/calibrate/memory_benchmark.h"
@@ -62,6 +63,8 @@ int CalibrateRank(const CalibrateOptions& options,
   if (identity.size > 1) {
     const auto report = identity.rank == 0 ? Report : [](const std::string&) {};
     result.collectives = exec::BenchmarkCollectives(*communicators.front(), rendezvous, {}, report);
+    report("copy engines");
+    result.copy_engines = exec::BenchmarkCopyEngines(*communicators.front(), rendezvous);
     if (!options.contention.empty()) {
       result.contention = exec::BenchmarkContention(communicators, rendezvous, report);
     }

@@ -61,8 +61,7 @@ std::string LinkText(const std::vector<exec::CollectiveSample>& samples, int gpu
   const exec::CollectiveSample* smallest = nullptr;
   const exec::CollectiveSample* largest = nullptr;
   for (const exec::CollectiveSample& sample : samples) {
-    if (sample.engine == Engine::kNccl && sample.kind == CollectiveKind::kAllGather &&
-        sample.calls == 1 && !sample.unaligned) {
+    if (sample.kind == CollectiveKind::kAllGather && sample.calls == 1 && !sample.unaligned) {
       smallest = smallest == nullptr ? &sample : smallest;
       largest = &sample;
     }
@@ -81,24 +80,21 @@ std::string LinkText(const std::vector<exec::CollectiveSample>& samples, int gpu
 }
 
 std::string TableText(const std::vector<exec::CollectiveSample>& samples,
-                      Engine engine,
                       CollectiveKind kind,
                       int calls,
                       int gpus) {
   std::string points;
   for (const exec::CollectiveSample& sample : samples) {
-    if (sample.engine == engine && sample.calls == calls && sample.kind == kind &&
+    if (sample.calls == calls && sample.kind == kind &&
         !sample.unaligned) {
-      const bool kernel = engine == Engine::kNccl;
       points += "      - [" + PrintBytes(sample.payload) + ", " + PrintNs(sample.time) + "]" +
                 "  # spread " + PrintNs(sample.spread) +
-                (kernel ? ", " + std::to_string(sample.ctas) + " CTAs\n" : "\n");
+                ", " + std::to_string(sample.ctas) + " CTAs\n";
     }
   }
   return points.empty()
              ? ""
              : "  - kind: " + std::string(CollectiveKindName(kind)) +
-                   "\n    engine: " + std::string(EngineNames()[static_cast<std::size_t>(engine)]) +
                    "\n    ranks: " + std::to_string(gpus) +
                    (calls == 1 ? "" : "\n    calls: " + std::to_string(calls)) + "\n    points:\n" +
                    points;
@@ -109,8 +105,7 @@ std::string UnalignedText(const std::vector<exec::CollectiveSample>& samples) {
   std::string text;
   for (const exec::CollectiveSample& slow : samples) {
     for (const exec::CollectiveSample& fast : samples) {
-      if (slow.unaligned && !fast.unaligned && fast.engine == slow.engine &&
-          fast.kind == slow.kind && fast.calls == slow.calls && fast.payload == slow.payload) {
+      if (slow.unaligned && !fast.unaligned && fast.kind == slow.kind && fast.calls == slow.calls && fast.payload == slow.payload) {
         const double times = std::max(
             1.0, static_cast<double>(slow.time.ns()) / static_cast<double>(fast.time.ns()));
         text += (text.empty() ? "" : ", ") + std::string(CollectiveKindName(slow.kind)) + ": " +
@@ -123,10 +118,31 @@ std::string UnalignedText(const std::vector<exec::CollectiveSample>& samples) {
                             "}  # times as long, 256 MiB from 4 bytes behind a multiple of 16\n";
 }
 
+/// Empty where one GPU had nobody to read from.
+std::string CopyEnginesText(const CalibrationResult& result, int gpus) {
+  if (!result.copy_engines) {
+    return "";
+  }
+  const exec::CopyEngineSample& sample = *result.copy_engines;
+  BytesPerSecond copy;
+  for (const exec::MemorySample& pattern : result.memory) {
+    copy = pattern.pattern == MemoryPattern::kCopy ? pattern.bandwidth : copy;
+  }
+  const CopyEngines fit = exec::FitCopyEngines(sample, gpus, copy);
+  const std::string of_large = ", " + PrintBytes(sample.payload) + ": ";
+  return "copy_engines:           # gathers that read the other GPUs' memory\n  start: " +
+         PrintNs(fit.start) + "  # a small tensor: " + PrintNs(sample.one) + "\n  copy: " +
+         PrintNs(fit.copy) + "  # " + std::to_string(sample.tensors) +
+         " of them: " + PrintNs(sample.many) + "\n  rate: " + Rate(fit.rate) +
+         "  # the shortest" + of_large + PrintNs(sample.least) +
+         "\n  crowding: " + PrintShare(fit.crowding) + "  # the median" + of_large +
+         PrintNs(sample.median) + "\n";
+}
+
 std::string ChannelsText(const std::vector<exec::CollectiveSample>& samples) {
   std::int64_t most = 0;
   for (const exec::CollectiveSample& sample : samples) {
-    most = std::max<std::int64_t>(most, sample.engine == Engine::kNccl ? sample.ctas : 0);
+    most = std::max<std::int64_t>(most, sample.ctas);
   }
   return most == 0 ? ""
                    : "collective_channels: " + std::to_string(most) +
@@ -141,11 +157,9 @@ std::string CollectivesText(const std::vector<exec::CollectiveSample>& samples, 
   for (const exec::CollectiveSample& sample : samples) {
     calls.insert(sample.calls);
   }
-  for (const Engine engine : {Engine::kNccl, Engine::kCopyEngine}) {
-    for (std::size_t kind = 0; kind < CollectiveKindNames().size(); ++kind) {
-      for (const int of_group : calls) {
-        text += TableText(samples, engine, static_cast<CollectiveKind>(kind), of_group, gpus);
-      }
+  for (std::size_t kind = 0; kind < CollectiveKindNames().size(); ++kind) {
+    for (const int of_group : calls) {
+      text += TableText(samples, static_cast<CollectiveKind>(kind), of_group, gpus);
     }
   }
   return text + (samples.empty() ? "  []\n" : "");
@@ -173,7 +187,8 @@ std::string PrintClusterYaml(const CalibrationResult& result,
          "\ngpu: " + gpu_file + "\n" + HostText(result) + PatternText(result) +
          BothWaysText(result.host_copies) + LinkText(result.collectives, gpus) +
          "measured: >-\n  " + result.machine.dump() + "\n  " + result.versions.dump() + " " +
-         result.date + "\n" + UnalignedText(result.collectives) + ChannelsText(result.collectives) +
+         result.date + "\n" + UnalignedText(result.collectives) +
+         CopyEnginesText(result, gpus) + ChannelsText(result.collectives) +
          CollectivesText(result.collectives, gpus);
 }
 

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "exec/calibrate/collective_benchmark.h"
 #include "exec/calibrate/contention_sample.h"
+#include "exec/calibrate/copy_engine_fit.h"
 #include "exec/calibrate/host_benchmark.h"
 #include "exec/calibrate/host_copy_benchmark.h"
 #include "exec/calibrate/memory_benchmark.h"
@@ -19,6 +21,7 @@ struct CalibrationResult {
   std::vector<exec::MemorySample> memory;
   exec::HostCopySample host_copies;
   std::vector<exec::CollectiveSample> collectives;
+  std::optional<exec::CopyEngineSample> copy_engines;  // of more than one GPU
   std::vector<exec::ContentionSample> contention;
   Json machine;
   Json versions;

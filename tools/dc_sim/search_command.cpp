@@ -248,8 +248,8 @@ ExitCode RunSearch(const SearchCommandOptions& options) {
       RunTimed(options, evaluator, loaded.space, SettingsOf(options, std::move(starts)));
   if (loaded.lacks_copies) {
     std::cerr << "search: gathers by copy engines were left out: " << options.cluster
-              << " has no copy_engine table for " << problem.ranks
-              << " ranks (dc-run calibrate measures one)\n";
+              << " has no copy_engines for " << problem.ranks
+              << " ranks (dc-run calibrate measures them)\n";
   }
 
   SearchReport report;

@@ -20,7 +20,7 @@ Json ClusterDocument() {
  "inter_node": {"bus_bandwidth": "50 GB/s", "latency": "10 us", "hop_latency": "2 us"},
  "measured": "never",
  "collectives": [
-  {"kind": "all_gather", "engine": "nccl", "ranks": 4,
+  {"kind": "all_gather", "ranks": 4,
    "points": [["1 MB", "20 us"], ["3 MB", "40 us"], ["7 MB", "60 us"]]},
   {"kind": "reduce_scatter", "ranks": 4, "points": [["2 MB", "30 us"]]}]
 })");

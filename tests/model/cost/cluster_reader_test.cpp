@@ -136,7 +136,21 @@ TEST(ClusterReaderTest, TablesAreRead) {
   ASSERT_EQ(tables[0].points.size(), 3U);
   EXPECT_EQ(tables[0].points[1].payload, Bytes(3'000'000));
   EXPECT_EQ(tables[0].points[1].time, Duration::FromUs(40));
-  EXPECT_EQ(tables[1].engine, Engine::kNccl) << "the default";
+  EXPECT_EQ(tables[1].kind, CollectiveKind::kReduceScatter);
+}
+
+TEST(ClusterReaderTest, CopyEnginesAreRead) {
+  EXPECT_FALSE(TestCluster().copy_engines.has_value());
+  Json document = ClusterDocument();
+  document["copy_engines"] = {{"start", "3 us"}, {"copy", "2 us"}, {"rate", "380 GB/s"}};
+  EXPECT_EQ(ReadCluster(document, PointerLocator("c")).copy_engines->crowding, 0);
+  document["copy_engines"]["crowding"] = 0.75;
+  const auto engines = ReadCluster(document, PointerLocator("c")).copy_engines;
+  ASSERT_TRUE(engines.has_value());
+  EXPECT_EQ(engines->start, Duration::FromUs(3));
+  EXPECT_EQ(engines->copy, Duration::FromUs(2));
+  EXPECT_EQ(engines->rate, BytesPerSecond(380'000'000'000));
+  EXPECT_EQ(engines->crowding, 0.75);
 }
 
 TEST(ClusterReaderTest, DocumentIsKeptWhole) {
@@ -195,6 +209,7 @@ TEST(ClusterReaderTest, LawsOfContentionAreRead) {
   document["gpu"]["contention"] = {
       {"collective_multiprocessors", 40},
       {"streaming_kernel", "3 us"},
+      {"crowded_kernel", "4 us"},
       {"collective_start", "8 us"},
       {"to_host", 0.9},
       {"ranks_apart", {{"idle", "2 us"}, {"rate", 0.01}, {"most", "500 us"}}},
@@ -208,6 +223,7 @@ TEST(ClusterReaderTest, LawsOfContentionAreRead) {
   EXPECT_EQ(cluster.collective_channels, 24);
   EXPECT_EQ(contention.collective_multiprocessors, 40);
   EXPECT_EQ(contention.streaming_kernel, Duration::FromUs(3));
+  EXPECT_EQ(contention.crowded_kernel, Duration::FromUs(4));
   EXPECT_EQ(contention.collective_start, Duration::FromUs(8));
   EXPECT_EQ(contention.to_host, 900);
   EXPECT_EQ(contention.IdleWait(Duration::FromUs(300)), Duration::FromUs(5));
@@ -481,8 +497,17 @@ INSTANTIATE_TEST_SUITE_P(
               "'allgather', did you mean 'all_gather'?"},
         Break{"NoKind", [](Json& d) { d["collectives"][0].erase("kind"); },
               "c: /collectives/0: key 'kind' is missing"},
-        Break{"UnknownEngine", [](Json& d) { d["collectives"][0]["engine"] = "mpi"; },
-              "c: /collectives/0/engine: expected nccl or copy_engine, found 'mpi'"},
+        Break{"NoRate",
+              [](Json& d) {
+                d["copy_engines"] = {{"start", "3 us"}, {"copy", "2 us"}};
+              },
+              "c: /copy_engines: key 'rate' is missing"},
+        Break{"CrowdingBelowNothing",
+              [](Json& d) {
+                d["copy_engines"] = {
+                    {"start", "3 us"}, {"copy", "2 us"}, {"rate", "380 GB/s"}, {"crowding", -1}};
+              },
+              "c: /copy_engines/crowding: expected a share, 0 to 10"},
         Break{"NoRanks", [](Json& d) { d["collectives"][0]["ranks"] = 0; },
               "c: /collectives/0/ranks: expected a count from 1 to 1000000"},
         Break{"NoPoints", [](Json& d) { d["collectives"][0]["points"] = Json::array(); },
@@ -495,7 +520,7 @@ INSTANTIATE_TEST_SUITE_P(
         Break{"SizesDescend", [](Json& d) { d["collectives"][0]["points"][1][0] = "1 MB"; },
               "c: /collectives/0/points/1: sizes must ascend"},
         Break{"SecondTable", [](Json& d) { d["collectives"][1]["kind"] = "all_gather"; },
-              "c: /collectives/1: a second table of this kind, engine, number of ranks and calls"},
+              "c: /collectives/1: a second table of this kind, number of ranks and calls"},
         Break{"NoCalls", [](Json& d) { d["collectives"][0]["calls"] = 0; },
               "c: /collectives/0/calls: expected a count from 1 to 1000000"}),
     RowName());

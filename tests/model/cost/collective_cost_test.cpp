@@ -23,7 +23,7 @@ class CollectiveTimeTest : public testing::TestWithParam<Case> {};
 TEST_P(CollectiveTimeTest, IsDerived) {
   const Case& row = GetParam();
   const Estimate estimate =
-      CollectiveTime(TestCluster(), row.kind, Engine::kNccl, Bytes(row.payload_bytes), row.ranks);
+      CollectiveTime(TestCluster(), row.kind, Bytes(row.payload_bytes), row.ranks);
   EXPECT_EQ(estimate.time.ns(), row.ns);
   EXPECT_EQ(estimate.source, row.source);
 }
@@ -85,8 +85,8 @@ TEST(GroupTimeTest, OneRankCopiesCallByCall) {
   cluster.gpu.gaps.memory = Duration::FromUs(3);
   const std::vector<CollectivePart> parts = {
       {Bytes(1'000'000), Bytes(0)}, {Bytes(2'999'998), Bytes(0)}, {Bytes(2), Bytes(0)}};
-  EXPECT_EQ(GroupTime(cluster, kScatter, Engine::kNccl, parts, 1).time.ns(), 8'000 + 2 * 3'000);
-  EXPECT_EQ(GroupTime(cluster, kReduce, Engine::kNccl, parts, 1).time.ns(), 0);
+  EXPECT_EQ(GroupTime(cluster, kScatter, parts, 1).time.ns(), 8'000 + 2 * 3'000);
+  EXPECT_EQ(GroupTime(cluster, kReduce, parts, 1).time.ns(), 0);
 }
 
 // The table of 4 ranks alone: 45 us for 4 MB, 9 of them latency, so 36 * 4/3 = 48 us for a whole
@@ -107,7 +107,6 @@ Cluster ClusterOfEight() {
   const auto table = [](int ranks, std::int64_t first, std::int64_t last) {
     return CollectiveTable{
         kGather,
-        Engine::kNccl,
         ranks,
         /*calls=*/1,
         {{Bytes(1000), Duration::FromUs(first)}, {Bytes(4'000'000), Duration::FromUs(last)}}};
@@ -122,7 +121,7 @@ Cluster ClusterOfEight() {
 // 5 + (40 - 80/27) * 2/3 us.
 TEST(OtherRanksTest, TablesOfTwoNumbersOfRanksGiveOthers) {
   const auto time = [](int ranks) {
-    return CollectiveTime(ClusterOfEight(), kGather, Engine::kNccl, Bytes(4'000'000), ranks);
+    return CollectiveTime(ClusterOfEight(), kGather, Bytes(4'000'000), ranks);
   };
   EXPECT_EQ(time(8).time.ns(), 40'625);
   EXPECT_EQ(time(3).time.ns(), 29'691);
@@ -135,7 +134,7 @@ TEST(OtherRanksTest, SeveralNodesTakeTheRing) {
   cluster.nodes = 2;
   cluster.gpus_per_node = 4;
   cluster.inter_node = TestCluster().inter_node;
-  EXPECT_EQ(CollectiveTime(cluster, kGather, Engine::kNccl, Bytes(4'000'000), 8).time,
+  EXPECT_EQ(CollectiveTime(cluster, kGather, Bytes(4'000'000), 8).time,
             RingTime(cluster, kGather, Bytes(4'000'000), 8));
 }
 
@@ -152,7 +151,7 @@ TEST(OtherRanksTest, EightGpusFollowFromTwoAndFour) {
     for (const CollectivePoint& point : table.points) {
       if (table.ranks == 8 && point.payload >= Bytes::MiB(64)) {
         const Estimate estimate =
-            CollectiveTime(cluster, table.kind, Engine::kNccl, point.payload, 8);
+            CollectiveTime(cluster, table.kind, point.payload, 8);
         const auto measured = static_cast<double>(point.time.ns());
         EXPECT_NEAR(static_cast<double>(estimate.time.ns()), measured, 0.026 * measured)
             << CollectiveKindName(table.kind) << ", " << point.payload.count() << " B";
@@ -161,26 +160,6 @@ TEST(OtherRanksTest, EightGpusFollowFromTwoAndFour) {
     }
   }
   EXPECT_EQ(compared, 9U);
-}
-
-TEST(CollectiveTimeTest, TableOfAnotherEngineDoesNotAnswer) {
-  const Estimate estimate =
-      CollectiveTime(TestCluster(), kGather, Engine::kCopyEngine, Bytes(3'000'000), 4);
-  // 6 + 3 * 1 us + (3/4 * 3 MB) / 400 GB/s = 9 + 5.625 us
-  EXPECT_EQ(estimate.time.ns(), 14'625);
-  EXPECT_EQ(estimate.source, Source::kEstimated);
-}
-
-// 2 MB read and written at 2 TB/s, half of which is reached; no shorter than a kernel, no longer
-// than one of the gather's copies in the mean.
-TEST(OwnShardTimeTest, IsACopyWithinTheGpu) {
-  const Cluster cluster = TestCluster();
-  const auto time = [&](std::int64_t bytes, Duration whole) {
-    return OwnShardTime(cluster, Bytes(bytes), 4, whole);
-  };
-  EXPECT_EQ(time(8'000'000, Duration::FromUs(100)), Duration::FromUs(4));
-  EXPECT_EQ(time(8'000, Duration::FromUs(100)), Duration::FromUs(2));
-  EXPECT_EQ(time(8'000'000, Duration::FromUs(12)), Duration::FromUs(3));
 }
 
 // A slow link inside the nodes holds a ring over both nodes back as well:
@@ -195,14 +174,14 @@ TEST(RingTimeTest, RingOverNodesTakesTheSlowerLink) {
 TEST(CollectiveTimeTest, FallingEndOfATableIsContinuedFlat) {
   Cluster cluster = TestCluster();
   cluster.collectives[0].points.back().time = Duration::FromUs(39);
-  EXPECT_EQ(CollectiveTime(cluster, kGather, Engine::kNccl, Bytes(9'000'000), 4).time.ns(), 40'000);
+  EXPECT_EQ(CollectiveTime(cluster, kGather, Bytes(9'000'000), 4).time.ns(), 40'000);
 }
 
 // A first point that took less than the ring's latency: nothing cannot take longer.
 TEST(CollectiveTimeTest, FastFirstPointBoundsWhatIsBelow) {
   Cluster cluster = TestCluster();
   cluster.collectives[0].points.front().time = Duration::FromUs(5);
-  EXPECT_EQ(CollectiveTime(cluster, kGather, Engine::kNccl, Bytes(500'000), 4).time.ns(), 5'000);
+  EXPECT_EQ(CollectiveTime(cluster, kGather, Bytes(500'000), 4).time.ns(), 5'000);
 }
 
 /// The all-gather's table again for groups of 4 calls (twice the times) and of 16 (three times).
@@ -235,7 +214,7 @@ class GroupTimeTest : public testing::TestWithParam<GroupCase> {};
 //   64 calls  as the table with the most calls
 TEST_P(GroupTimeTest, LiesBetweenTheTablesOfFewerAndOfMoreCalls) {
   const GroupCase& row = GetParam();
-  const Estimate estimate = CollectiveTime(ClusterWithGroups(), kGather, Engine::kNccl,
+  const Estimate estimate = CollectiveTime(ClusterWithGroups(), kGather,
                                            Bytes(3'000'000), 4, {row.calls, 0, {}});
   EXPECT_EQ(estimate.time.ns(), row.ns);
   EXPECT_EQ(estimate.source, row.source);
@@ -251,7 +230,7 @@ INSTANTIATE_TEST_SUITE_P(Group,
                          RowName());
 
 TEST(CollectiveTimeTest, GroupTakesTheSingleCallsTableWhereThereIsNoOther) {
-  EXPECT_EQ(CollectiveTime(TestCluster(), kGather, Engine::kNccl, Bytes(3'000'000), 4, {8, 0, {}})
+  EXPECT_EQ(CollectiveTime(TestCluster(), kGather, Bytes(3'000'000), 4, {8, 0, {}})
                 .time.ns(),
             40'000);
 }
@@ -267,11 +246,11 @@ TEST(UnalignedTimeTest, IsLongerBeyondThatOfASmallPayload) {
        .points = {{Bytes(2048), Duration::FromUs(10)}, {Bytes::MiB(16), Duration::FromUs(100)}}}};
   cluster.unaligned_collectives = {1, 1.5, 1};
   const auto time = [&](CollectiveKind kind, double unaligned) {
-    return CollectiveTime(cluster, kind, Engine::kNccl, Bytes::MiB(16), 2, {1, unaligned, {}})
+    return CollectiveTime(cluster, kind, Bytes::MiB(16), 2, {1, unaligned, {}})
         .time.ns();
   };
   const auto start =
-      CollectiveTime(cluster, CollectiveKind::kReduceScatter, Engine::kNccl, Bytes(1), 2).time.ns();
+      CollectiveTime(cluster, CollectiveKind::kReduceScatter, Bytes(1), 2).time.ns();
   EXPECT_EQ(time(CollectiveKind::kReduceScatter, 0), 100'000);
   EXPECT_EQ(time(CollectiveKind::kReduceScatter, 0.5), 100'000 + (100'000 - start + 2) / 4);
   EXPECT_EQ(time(CollectiveKind::kAllGather, 0.5), time(CollectiveKind::kAllGather, 0));
@@ -294,7 +273,7 @@ Cluster ClusterWithChannels() {
 }
 
 std::int64_t TimeOfGroup(const Cluster& cluster, std::span<const CollectivePart> parts) {
-  return GroupTime(cluster, kGather, Engine::kNccl, parts, 2).time.ns();
+  return GroupTime(cluster, kGather, parts, 2).time.ns();
 }
 
 // 56 KiB are four cells of 16 KiB, on four of 24 channels; where nobody says how many there are,
@@ -302,9 +281,17 @@ std::int64_t TimeOfGroup(const Cluster& cluster, std::span<const CollectivePart>
 TEST(GroupDemandTest, IsTheShareOfTheChannels) {
   Cluster cluster = ClusterWithChannels();
   const CollectivePart part{Bytes::KiB(56), Bytes(0)};
-  EXPECT_EQ(GroupDemand(cluster, kGather, {&part, 1}), 4000 / 24);
+  EXPECT_EQ(GroupDemand(cluster, kGather, {&part, 1}, 4), 4000 / 24);
   cluster.collective_channels = 0;
-  EXPECT_EQ(GroupDemand(cluster, kGather, {&part, 1}), 1000);
+  EXPECT_EQ(GroupDemand(cluster, kGather, {&part, 1}, 4), 1000);
+}
+
+// One rank copies 8 MB in 16 us at 1 TB/s, and a launch of 2 us lies between the two parts.
+TEST(GroupDemandTest, OfOneRankIsTheShareInWhichBytesMove) {
+  const CollectivePart part{Bytes(4'000'000), Bytes(0)};
+  const std::vector<CollectivePart> parts{part, part};
+  EXPECT_EQ(GroupDemand(ClusterWithChannels(), kGather, {&part, 1}, 1), 1000);
+  EXPECT_EQ(GroupDemand(ClusterWithChannels(), kGather, parts, 1), 16'000 / 18);
 }
 
 /// A call of 2 MiB and 40 short ones: 168 cells of 16 KiB.
@@ -371,7 +358,7 @@ TEST(ShortCallsTest, NormsAndBiasesOfAModelLengthenItsReduction) {
   Cluster without = cluster;
   without.collective_channels = 0;
   const auto time = [&](const Cluster& with) {
-    return static_cast<double>(GroupTime(with, kKind, Engine::kNccl, parts, 2).time.ns()) / 1e6;
+    return static_cast<double>(GroupTime(with, kKind, parts, 2).time.ns()) / 1e6;
   };
   const double alike = time(without);
   EXPECT_GT(alike, 0.6);

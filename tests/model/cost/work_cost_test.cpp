@@ -277,19 +277,19 @@ TEST(WorkCostTest, OneLaunchIsOneCallOfTheHost) {
   EXPECT_EQ(CostOf(work).host.ns(), 8'000);
 }
 
-// By copy engines the calls come one after the other, a copy a rank each: 1 MB and 2 MB at 3/4 over
-// 400 GB/s are 1.875 and 3.75 us, and 6 us of latency and 3 hops of 1 us each. The host's copies
-// cost what a launch does where nothing else is said.
+// By copy engines the calls come one after the other, a copy a rank each, behind the link's latency:
+// 1 MB and 2 MB at 3/4 over 400 GB/s are 1.875 and 3.75 us, the own shards 0.5 and 1 us at 1 TB/s.
+// The host's copies cost what a launch does where nothing else is said.
 TEST(WorkCostTest, CopiesOfAGatherAddUp) {
   Work work;
   work.kind = Work::Kind::kCollective;
   work.subject = 2;
   const WorkCost cost = CostOf(work);
-  EXPECT_EQ(cost.device.ns(), 10'875 + 12'750);
+  EXPECT_EQ(cost.device.ns(), 6'000 + 1'875 + 500 + 3'750 + 1'000);
   EXPECT_EQ(cost.host.ns(), 2 * 4 * 5'000);
   EXPECT_EQ(cost.source, Source::kEstimated);
   EXPECT_EQ(cost.use, DeviceUse::kCopyEngine);
-  EXPECT_EQ(cost.own_shard.ns(), 2 * 2'000);  // short kernels
+  EXPECT_EQ(cost.own_shard.ns(), 500 + 1'000);
 }
 
 // 9 MB at 1 TB/s: 9 us, and 2 us for each of the kernels behind the first. Three launches of 5 us.

@@ -307,6 +307,43 @@ TEST(SimulateContentionTest, CopiesBetweenGpusLeaveTheHostAlone) {
   EXPECT_EQ(run.at(gather), (Interval{0, 100}));
 }
 
+// While ranks read each other's memory beside a reduction each of a kernel's two launches takes 50
+// ns longer for the other rank: at half its speed until the gather ends at 60, then 70 alone.
+TEST(SimulateContentionTest, CrowdedLinksHoldKernelsUp) {
+  StepKit kit;
+  const TaskId kernel = kit.Kernel(kCompute, {100});
+  const TaskId gather = kit.Kernel(kGather, {60});
+  const TaskId reduce = kit.Collective(kReduce, {500});
+  kit.SetLaunches(kernel, 2);
+  kit.SetUse(gather, kCopyEngine);
+  kit.SetUse(reduce, kCollective);
+  SimulationOptions options = Contending();
+  options.contention.crowded_kernel = Duration::FromNs(50);
+  EXPECT_EQ(kit.Run(options).at(kernel), (Interval{0, 130}));
+  kit.SetUse(kernel, kMatmul);
+  EXPECT_EQ(kit.Run(options).at(kernel), (Interval{0, 100})) << "a product";
+  kit.SetUse(kernel, kStreaming);
+  kit.SetHostCopy(gather, 1'000);
+  EXPECT_EQ(kit.Run(options).at(kernel), (Interval{0, 100})) << "copies to the host";
+}
+
+// Collectives and gathers by copy engines share the GPUs' links, copies of the host do not.
+TEST(SimulateContentionTest, OnlyCopiesBetweenGpusDisturbCollectives) {
+  StepKit kit;
+  const TaskId reduce = kit.Collective(kReduce, {100});
+  const TaskId copy = kit.Kernel(kOffload, {100});
+  kit.SetUse(reduce, kCollective);
+  kit.SetUse(copy, kCopyEngine);
+  SimulationOptions options = Contending();
+  Rate(options, kCollective, kCopyEngine) = 500;
+  Rate(options, kCopyEngine, kCollective) = 800;
+  EXPECT_EQ(kit.Run(options).at(reduce), (Interval{0, 163}));
+  EXPECT_EQ(kit.Run(options).at(copy), (Interval{0, 125}));
+  kit.SetHostCopy(copy, 1'000);
+  EXPECT_EQ(kit.Run(options).at(reduce), (Interval{0, 100}));
+  EXPECT_EQ(kit.Run(options).at(copy), (Interval{0, 100}));
+}
+
 // One gather ends beside a product that started on the other multiprocessors; the next one takes
 // the place of the first at once, instead of behind the product.
 TEST(SimulateContentionTest, CollectiveTakesThePlaceOfTheOneBefore) {

@@ -42,6 +42,13 @@ Cluster ContendedCluster(std::uint64_t seed) {
       permille = 1000 - static_cast<std::int32_t>(random.Below(600));
     }
   }
+  contention.crowded_kernel = Duration::FromNs(static_cast<std::int64_t>(random.Below(2)) * 1'100);
+  if (random.Below(2) == 0) {
+    const auto some = [&random] {
+      return Duration::FromNs(static_cast<std::int64_t>(random.Below(3)) * 1'300);
+    };
+    cluster.copy_engines = CopyEngines{some(), some(), BytesPerSecond(90'000'000'000), 0.5};
+  }
   return cluster;
 }
 

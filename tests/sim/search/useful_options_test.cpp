@@ -15,23 +15,21 @@ SearchSpace Read(const Json& options) {
   return ReadSearchSpace(document, PointerLocator("space.yaml"));
 }
 
-/// HandCluster with a table of gathers by copy engines for this number of ranks.
-Cluster WithCopyTable(int ranks) {
+/// HandCluster of four GPUs whose copy engines were measured.
+Cluster WithCopyEngines() {
   Cluster cluster = HandCluster();
-  cluster.collectives.push_back({CollectiveKind::kAllGather,
-                                 Engine::kCopyEngine,
-                                 ranks,
-                                 /*calls=*/1,
-                                 {{Bytes::MiB(1), Duration::FromUs(40)}}});
+  cluster.gpus_per_node = 4;
+  cluster.copy_engines =
+      CopyEngines{Duration::FromUs(3), Duration::FromUs(2), BytesPerSecond(100'000'000'000), 0.5};
   return cluster;
 }
 
-TEST(UsefulOptionsTest, CopyEnginesWithoutATableAreLeftOut) {
+TEST(UsefulOptionsTest, UnmeasuredCopyEnginesAreLeftOut) {
   SearchSpace space = Read({{"stage", {2, 3}}, {"gather_engine", {"nccl", "copy_engine"}}});
   const auto all = space.options;
-  EXPECT_FALSE(LeaveOutUnmeasuredCopies(WithCopyTable(4), 4, space));
+  EXPECT_FALSE(LeaveOutUnmeasuredCopies(WithCopyEngines(), 4, space));
   EXPECT_EQ(space.options, all);
-  EXPECT_TRUE(LeaveOutUnmeasuredCopies(WithCopyTable(4), 8, space));
+  EXPECT_TRUE(LeaveOutUnmeasuredCopies(WithCopyEngines(), 8, space));
   ASSERT_EQ(space.options.size(), 2U);
   EXPECT_EQ(space.options[1].stage, 3);
   EXPECT_EQ(space.options[1].gather_engine, Engine::kNccl);

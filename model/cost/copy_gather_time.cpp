@@ -1,0 +1,50 @@
+#include "model/cost/copy_gather_time.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "model/cost/collective_cost.h"
+
+namespace dcsim {
+namespace {
+
+CopyEngines EnginesOf(const Cluster& cluster) {
+  const Link& link = cluster.intra_node;
+  return cluster.copy_engines.value_or(CopyEngines{link.latency, Duration(), link.bus_bandwidth, 0});
+}
+
+Source SourceOf(const Cluster& cluster, int ranks) {
+  const bool measured = cluster.copy_engines && ranks == cluster.gpus_per_node;
+  return measured ? Source::kMeasured : Source::kEstimated;
+}
+
+}  // namespace
+
+double CrowdedCopies(const CopyEngines& engines, int ranks) {
+  return ranks <= 2 ? 1 : 1 + engines.crowding * (ranks - 2) / (ranks - 1);
+}
+
+CopyGather CopyGatherTime(const Cluster& cluster, std::span<const Bytes> tensors, int ranks) {
+  CopyGather gather;
+  if (ranks == 1) {
+    for (const Bytes bytes : tensors) {
+      gather.own_shards += std::max(CopyTime(cluster.gpu, bytes), cluster.gpu.shortest_kernel);
+    }
+    gather.whole = {gather.own_shards, Source::kEstimated};
+    return gather;
+  }
+  const CopyEngines engines = EnginesOf(cluster);
+  const double crowded = CrowdedCopies(engines, ranks);
+  Duration from_others;
+  for (const Bytes bytes : tensors) {
+    const Bytes shard(bytes.count() / ranks);
+    const auto peers = static_cast<double>(TransferTime(shard * (ranks - 1), engines.rate).ns());
+    from_others += engines.copy * (ranks - 1) +
+                   Duration::FromNs(static_cast<std::int64_t>(std::ceil(peers * crowded)));
+    gather.own_shards += engines.copy + CopyTime(cluster.gpu, shard);
+  }
+  gather.whole = {engines.start + from_others + gather.own_shards, SourceOf(cluster, ranks)};
+  return gather;
+}
+
+}  // namespace dcsim

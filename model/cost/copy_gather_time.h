@@ -1,0 +1,34 @@
+#pragma once
+
+#include <span>
+
+#include "model/cost/cluster.h"
+#include "model/cost/estimate.h"
+
+namespace dcsim {
+
+/// A gather by copy engines, alone on its rank.
+struct CopyGather {
+  Estimate whole;       // from its start to the end of its last copy
+  Duration own_shards;  // WorkCost::own_shard of it: its last copies, within the GPU
+};
+
+/// How many times as long copies from other GPUs take where all ranks gather, and have drifted
+/// apart: of n ranks each of n - 2 others reads from the same GPU in a (n - 1)th of its time.
+double CrowdedCopies(const CopyEngines& engines, int ranks);
+
+/// Time of one gather by copy engines (docs/costs.md, Gathers by copy engines):
+///
+///   start + sum over its tensors of (ranks * copy + (ranks - 1) * shard / rate * crowded + own)
+///
+/// where own is the copy of the rank's own shard within its GPU.
+///
+///   tensors   bytes of each full tensor
+///   ranks     >= 1; one rank copies on its own GPU alone, tensor by tensor, each no shorter than
+///             the shortest kernel
+///
+/// Measured where the cluster says what its copy engines do, for as many ranks as it has GPUs a
+/// node, estimated for others; without that a copy goes at intra_node's bandwidth (estimated).
+CopyGather CopyGatherTime(const Cluster& cluster, std::span<const Bytes> tensors, int ranks);
+
+}  // namespace dcsim
