@@ -31,6 +31,8 @@ TRACED = 3
 # Percent by which a measured host makes the predicted step longer, from which on it is told, and counts as slow.
 TOLD = 1
 SLOW = 3
+# A stream that merely waits delays each kernel of compute by so many ns at most, where streams count as quiet.
+QUIET = 200
 
 
 def cases():
@@ -119,6 +121,12 @@ def with_host(pair):
     return pair["with_host"]["slowdown"], error_of(pair | pair["with_host"], "step_time_ns")
 
 
+def quiet(measured):
+    """Whether the step ran on streams whose waits delay no kernel, of which older results do not tell."""
+    delays = [rank.get("waiting_ns") for rank in measured.get("ranks", [])]
+    return bool(delays) and all(each is not None and max(each.values()) <= QUIET for each in delays)
+
+
 def rivals_of(measured):
     """What steps of one workload share that ran in the same go and do the same work; None of a step alone."""
     words = measured["command"].split()
@@ -170,6 +178,8 @@ def row(pair):
         "host": with_host(pair),
         "slow": longer_with_host(pair) >= SLOW,
         "bounded": bounded(pair),
+        "quiet": quiet(measured),
+        "ordered": measured["plan"]["release"] == "event_ordered",
         "same": all(predicted[key] == measured[key] for key in ("peak_allocated_bytes", "peak_reserved_bytes")),
     }
 
@@ -271,6 +281,34 @@ def host_lines(rows):
     return [*lines, ""]
 
 
+def quiet_lines(rows):
+    """What is asked of predictions, of steps on quiet streams."""
+    lines = [
+        f"Quiet streams: no waiting stream delays a kernel of compute by more than {QUIET} ns. Step times of those whose hosts kept up. Reserved: of all; exact: allocated and reserved of those that release in the order of events.",
+        "",
+        "| steps | cases | mean error | largest | within 5 % | inside | exposed near | allocated within 0.5 % | reserved within 1 % | exact |",
+        "| --- " * 10 + "|",
+    ]
+    silent = [each for each in rows if each["quiet"]]
+    clusters = [(f"on {name}", [each for each in silent if each["cluster"] == name]) for name in sorted({each["cluster"] for each in silent})]
+    for name, part in [*clusters, ("all", silent)]:
+        steady = [each for each in part if not each["slow"]]
+        errors = [each["error"] for each in steady]
+        worst, mean = summary(errors)
+        traced = [each for each in part if each["exposed"] is not None]
+        ordered = [each for each in part if each["ordered"]]
+        counts = [
+            f"{sum(each['exposed_near'] for each in traced)} of {len(traced)}",
+            f"{within([each['allocated'] for each in part], 0.5)} of {len(part)}",
+            f"{within([each['reserved'] for each in part], 1)} of {len(part)}",
+            f"{sum(each['same'] for each in ordered)} of {len(ordered)}",
+        ]
+        lines.append(
+            f"| {name} | {len(steady)} | {mean:.1f} % | {worst:+.1f} % | {within(errors, 5)} | {sum(each['inside'] for each in steady)} | {' | '.join(counts)} |"
+        )
+    return [*lines, ""]
+
+
 def table_text(rows, stops):
     lines = [
         "# Measured steps, and what is predicted for them",
@@ -298,7 +336,7 @@ def table_text(rows, stops):
                 f"| {mean_roofline:.1f} % | {worst_roofline:+.1f} % |"
             )
         lines.append("")
-    lines += order_lines(rows) + stop_lines(stops) + host_lines(rows)
+    lines += quiet_lines(rows) + order_lines(rows) + stop_lines(stops) + host_lines(rows)
     lines += ["| workload | cluster | plan | predicted | measured | error | roofline | host | spread | exposed | clock | memory |", "| --- " * COLUMNS + "|"]
     for each in rows:
         lines.append(

@@ -35,13 +35,11 @@ std::vector<Case> Cases(const CollectiveSizes& sizes, int ranks) {
     cases.push_back({static_cast<CollectiveKind>(kind), 1, sizes.unaligned,
                      RepeatsFor(sizes.unaligned), /*unaligned=*/true});
     for (Bytes payload = sizes.smallest; payload <= sizes.largest; payload = payload * 2) {
-      cases.push_back(
-          {static_cast<CollectiveKind>(kind), 1, payload, RepeatsFor(payload)});
+      cases.push_back({static_cast<CollectiveKind>(kind), 1, payload, RepeatsFor(payload)});
       for (const int calls : sizes.group_calls) {
         const bool enough = payload >= Bytes(std::int64_t{1024} * calls * ranks);
         if (enough && payload <= Bytes::GiB(1)) {
-          cases.push_back({static_cast<CollectiveKind>(kind), calls, payload,
-                           RepeatsFor(payload)});
+          cases.push_back({static_cast<CollectiveKind>(kind), calls, payload, RepeatsFor(payload)});
         }
       }
     }
@@ -118,7 +116,7 @@ std::vector<CollectiveSample> BenchmarkCollectives(
   const auto options = at::TensorOptions().dtype(at::kBFloat16).device(at::kCUDA);
   const std::int64_t elements = sizes.largest.count() / 2;
   const Buffers buffers{at::empty({elements}, options).zero_(),
-                  at::empty({elements / communicator.size()}, options).zero_()};
+                        at::empty({elements / communicator.size()}, options).zero_()};
   const c10::cuda::CUDAStreamGuard guard(c10::cuda::getStreamFromPool(/*isHighPriority=*/true));
   c10::cuda::device_synchronize();
   const auto cases = Cases(sizes, communicator.size());

@@ -30,8 +30,8 @@ struct CollectiveSizes {
 };
 
 /// Times every kind of collective alone: payloads by powers of two, single and grouped, one large
-/// payload unaligned. Spans come from every rank's kernel records on one clock, so neither host time
-/// nor start skew counts. All ranks call it together; every rank gets the same samples.
+/// payload unaligned. Spans come from every rank's kernel records on one clock, so neither host
+/// time nor start skew counts. All ranks call it together; every rank gets the same samples.
 std::vector<CollectiveSample> BenchmarkCollectives(
     Communicator& communicator,
     Rendezvous& rendezvous,

@@ -34,7 +34,10 @@ struct Buffers {
 
 /// Times of gathers that follow each other on this rank's stream, in ns. The stream is kept busy
 /// until the host has issued all of them, so that their times are the copy engines' own.
-std::vector<std::int64_t> TimesOf(const Buffers& buffers, int rank, int tensors, std::int64_t shard) {
+std::vector<std::int64_t> TimesOf(const Buffers& buffers,
+                                  int rank,
+                                  int tensors,
+                                  std::int64_t shard) {
   constexpr int kFills = 24;  // of 1 GiB: 8 ms
   const auto ranks = static_cast<std::int64_t>(buffers.peers.size());
   std::vector<PeerGather> gathers;
@@ -61,13 +64,9 @@ std::vector<std::int64_t> TimesOf(const Buffers& buffers, int rank, int tensors,
 }
 
 /// All ranks' times of the case; they begin together.
-std::vector<std::int64_t> TimesOfAll(Rendezvous& rendezvous,
-                                     const Buffers& buffers,
-                                     int rank,
-                                     int tensors,
-                                     std::int64_t shard) {
-  const std::string key =
-      "copy engines/" + std::to_string(tensors) + " x " + std::to_string(shard);
+std::vector<std::int64_t> TimesOfAll(
+    Rendezvous& rendezvous, const Buffers& buffers, int rank, int tensors, std::int64_t shard) {
+  const std::string key = "copy engines/" + std::to_string(tensors) + " x " + std::to_string(shard);
   rendezvous.Exchange(key + "/ready", "");
   std::vector<std::int64_t> all;
   for (const auto& times :

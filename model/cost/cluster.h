@@ -156,8 +156,8 @@ struct CopyEngines {
   Duration start;       // of a gather, besides its copies
   Duration copy;        // of each copy, besides its bytes
   BytesPerSecond rate;  // from a peer that nobody else reads from
-  double crowding = 0;  // share by which a copy takes longer for each other GPU that might read from
-                        // the same one (copy_gather_time.h)
+  double crowding = 0;  // share by which a copy takes longer for each other GPU that might read
+                        // from the same one (copy_gather_time.h)
 };
 
 /// A link class for collectives that no table covers.

@@ -146,8 +146,7 @@ void ReadTables(ObjectReader& object, Cluster& cluster) {
     const Path here(path, i);
     CollectiveTable table = ReadTable((*list)[i], here, object.faults());
     for (const CollectiveTable& other : cluster.collectives) {
-      if (other.kind == table.kind && other.ranks == table.ranks &&
-          other.calls == table.calls) {
+      if (other.kind == table.kind && other.ranks == table.ranks && other.calls == table.calls) {
         object.faults().Add(here, "a second table of this kind, number of ranks and calls");
       }
     }

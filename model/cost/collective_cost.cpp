@@ -26,8 +26,7 @@ struct NearestTables {
   const CollectiveTable* more = nullptr;
 };
 
-NearestTables FindTables(
-    const Cluster& cluster, CollectiveKind kind, int ranks, double calls) {
+NearestTables FindTables(const Cluster& cluster, CollectiveKind kind, int ranks, double calls) {
   NearestTables nearest;
   for (const CollectiveTable& table : cluster.collectives) {
     if (table.kind != kind || table.ranks != ranks) {
@@ -83,11 +82,8 @@ Estimate TableTime(const CollectiveTable& table, Bytes payload, Duration latency
 }
 
 /// What the tables of this number of ranks say, or nothing where there are none.
-std::optional<Estimate> FindTableTime(const Cluster& cluster,
-                                      CollectiveKind kind,
-                                      Bytes payload,
-                                      int ranks,
-                                      double calls) {
+std::optional<Estimate> FindTableTime(
+    const Cluster& cluster, CollectiveKind kind, Bytes payload, int ranks, double calls) {
   const NearestTables tables = FindTables(cluster, kind, ranks, calls);
   if (tables.fewer == nullptr && tables.more == nullptr) {
     return std::nullopt;
@@ -178,11 +174,8 @@ std::optional<Estimate> ExtendTables(
 }
 
 /// CollectiveTime of tensors that begin at multiples of 16 bytes, their parts too.
-Estimate AlignedTime(const Cluster& cluster,
-                     CollectiveKind kind,
-                     Bytes payload,
-                     int ranks,
-                     double calls) {
+Estimate AlignedTime(
+    const Cluster& cluster, CollectiveKind kind, Bytes payload, int ranks, double calls) {
   if (ranks == 1 && kind == CollectiveKind::kAllReduce) {
     return {Duration(), Source::kEstimated};
   }
@@ -204,8 +197,7 @@ Estimate AlignedTime(const Cluster& cluster,
 double ShortCallNs(const Cluster& cluster, CollectiveKind kind, int ranks) {
   const CollectiveTable* nearest = nullptr;
   for (const CollectiveTable& table : cluster.collectives) {
-    const bool tells =
-        table.kind == kind && table.calls > static_cast<int>(kCallsInArguments);
+    const bool tells = table.kind == kind && table.calls > static_cast<int>(kCallsInArguments);
     if (tells &&
         (nearest == nullptr || std::abs(table.ranks - ranks) < std::abs(nearest->ranks - ranks))) {
       nearest = &table;
@@ -361,9 +353,9 @@ std::int32_t GroupDemand(const Cluster& cluster,
                          std::span<const CollectivePart> parts,
                          int ranks) {
   if (ranks == 1) {
-    const Bytes whole = std::accumulate(
-        parts.begin(), parts.end(), Bytes(0),
-        [](Bytes sum, const CollectivePart& part) { return sum + part.payload; });
+    const Bytes whole =
+        std::accumulate(parts.begin(), parts.end(), Bytes(0),
+                        [](Bytes sum, const CollectivePart& part) { return sum + part.payload; });
     const std::int64_t moving = CollectiveTime(cluster, kind, whole, ranks).time.ns();
     const std::int64_t time = GroupTime(cluster, kind, parts, ranks).time.ns();
     return static_cast<std::int32_t>(std::min<std::int64_t>(

@@ -16,7 +16,8 @@ struct GroupShape {
                                      // not known or has no effect
 };
 
-/// Time of one of NCCL's collectives alone, from the last rank's start to its end, launch to last byte.
+/// Time of one of NCCL's collectives alone, from the last rank's start to its end, launch to last
+/// byte.
 ///
 ///   payload   of the full tensor (nccl-tests' size), summed over the calls of a group: one NCCL
 ///             group runs as one kernel
@@ -84,8 +85,8 @@ Estimate GroupTime(const Cluster& cluster,
                    int ranks);
 
 /// WorkCost::demand of a group of calls: of the thread blocks that NCCL launches at most, what it
-/// takes, per mille (ChannelsTaken; Contention::kAlone where the cluster does not say how many there
-/// are). Of one rank's copies the share of GroupTime in which bytes move.
+/// takes, per mille (ChannelsTaken; Contention::kAlone where the cluster does not say how many
+/// there are). Of one rank's copies the share of GroupTime in which bytes move.
 std::int32_t GroupDemand(const Cluster& cluster,
                          CollectiveKind kind,
                          std::span<const CollectivePart> parts,

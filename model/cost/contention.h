@@ -38,8 +38,9 @@ struct Contention {
   /// their neighbours where the product runs in clusters of two. 0: the class's rate holds for all.
   int collective_multiprocessors = 0;
   Duration streaming_kernel;  // that a streaming kernel beside a collective loses besides its rate
-  Duration crowded_kernel;    // that one beside a working collective loses besides for each other rank,
-                              // while GPUs read each other's memory by copy engines
+  /// What a streaming kernel beside a working collective loses besides for each other rank, while
+  /// GPUs read each other's memory by copy engines.
+  Duration crowded_kernel;
   std::int32_t to_host = kAlone;  // of a copy to the host, beside the compute stream
   Duration collective_start;  // beside compute, until all thread blocks of a collective have room
 

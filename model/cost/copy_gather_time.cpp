@@ -10,7 +10,8 @@ namespace {
 
 CopyEngines EnginesOf(const Cluster& cluster) {
   const Link& link = cluster.intra_node;
-  return cluster.copy_engines.value_or(CopyEngines{link.latency, Duration(), link.bus_bandwidth, 0});
+  return cluster.copy_engines.value_or(
+      CopyEngines{link.latency, Duration(), link.bus_bandwidth, 0});
 }
 
 Source SourceOf(const Cluster& cluster, int ranks) {

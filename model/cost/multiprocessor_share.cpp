@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "model/base/scaled.h"
+
 namespace dcsim {
 namespace {
 
@@ -116,6 +118,14 @@ LaunchedKernels FindKernels(const Profile& profile, const OpProfile& op) {
     }
   }
   found.count = std::max<std::int64_t>(1, static_cast<std::int64_t>(op.kernels.size()));
+  Duration all;
+  for (const std::uint32_t index : op.kernels) {
+    all += profile.kernels[index].device_time;
+  }
+  if (all > Duration()) {
+    found.share =
+        static_cast<double>(found.longest->device_time.ns()) / static_cast<double>(all.ns());
+  }
   return found;
 }
 
@@ -146,7 +156,7 @@ MultiprocessorShare ShareOf(const Graph& graph,
     const std::int64_t tiles = TilesOf(graph, id, *kernel, gpu);
     share.beside_collective = ProductBesideCollective(tiles, gpu);
     const std::int64_t waves = std::max<std::int64_t>(1, DivideUp(tiles, gpu.multiprocessors));
-    const Duration longest = kernels.count > 1 ? std::min(device, kernel->device_time) : device;
+    const Duration longest = Scaled(device, kernels.share);
     const Duration wave = Duration::FromNs(longest.ns() / waves);
     if (tiles % gpu.multiprocessors != 0) {
       share.last_wave = wave;

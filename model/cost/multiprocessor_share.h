@@ -32,6 +32,7 @@ std::optional<std::int64_t> TileElements(std::string_view kernel);
 struct LaunchedKernels {
   const Kernel* longest = nullptr;  // null: not measured
   std::int64_t count = 1;
+  double share = 1;  // of the longest one in the time of all
 };
 
 LaunchedKernels FindKernels(const Profile& profile, const OpProfile& op);

@@ -37,8 +37,7 @@ std::vector<GatherTime> GatherTimesOf(const Cluster& cluster, int ranks) {
     if (share > 0) {
       const Bytes bytes(share * ranks * kElementBytes);
       times.push_back(
-          {bytes,
-           CollectiveTime(cluster, CollectiveKind::kAllGather, bytes, ranks).time});
+          {bytes, CollectiveTime(cluster, CollectiveKind::kAllGather, bytes, ranks).time});
     }
   }
   return times;

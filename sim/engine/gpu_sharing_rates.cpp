@@ -49,15 +49,14 @@ std::int32_t GpuSharing::RateBeside(const Stream& beside, const Stream& disturbi
 /// Whether a collective works while GPUs read each other's memory: over the same links. Ranks do
 /// much the same, so what this one gathers stands for the others.
 bool GpuSharing::LinksAreCrowded() const {
-  bool works = false;
-  bool reads = false;
-  for (const Stream& state : streams_) {
-    works = works || (state.running && state.phase == Phase::kWorking &&
-                      state.task.use == DeviceUse::kCollective);
-    reads = reads || (state.running && UseOf(state) == DeviceUse::kCopyEngine &&
-                      state.task.beside_host_copy == 0);
+  const Stream& gather = streams_[static_cast<std::size_t>(StreamRole::kGather)];
+  if (!gather.running || UseOf(gather) != DeviceUse::kCopyEngine) {
+    return false;
   }
-  return works && reads;
+  return std::any_of(streams_.begin(), streams_.end(), [](const Stream& state) {
+    return state.running && state.phase == Phase::kWorking &&
+           state.task.use == DeviceUse::kCollective;
+  });
 }
 
 std::int32_t GpuSharing::RateOf(std::size_t stream) const {

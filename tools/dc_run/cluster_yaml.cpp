@@ -85,19 +85,17 @@ std::string TableText(const std::vector<exec::CollectiveSample>& samples,
                       int gpus) {
   std::string points;
   for (const exec::CollectiveSample& sample : samples) {
-    if (sample.calls == calls && sample.kind == kind &&
-        !sample.unaligned) {
+    if (sample.calls == calls && sample.kind == kind && !sample.unaligned) {
       points += "      - [" + PrintBytes(sample.payload) + ", " + PrintNs(sample.time) + "]" +
-                "  # spread " + PrintNs(sample.spread) +
-                ", " + std::to_string(sample.ctas) + " CTAs\n";
+                "  # spread " + PrintNs(sample.spread) + ", " + std::to_string(sample.ctas) +
+                " CTAs\n";
     }
   }
-  return points.empty()
-             ? ""
-             : "  - kind: " + std::string(CollectiveKindName(kind)) +
-                   "\n    ranks: " + std::to_string(gpus) +
-                   (calls == 1 ? "" : "\n    calls: " + std::to_string(calls)) + "\n    points:\n" +
-                   points;
+  return points.empty() ? ""
+                        : "  - kind: " + std::string(CollectiveKindName(kind)) +
+                              "\n    ranks: " + std::to_string(gpus) +
+                              (calls == 1 ? "" : "\n    calls: " + std::to_string(calls)) +
+                              "\n    points:\n" + points;
 }
 
 /// What unaligned tensors cost, from the same payload with and without.
@@ -105,7 +103,8 @@ std::string UnalignedText(const std::vector<exec::CollectiveSample>& samples) {
   std::string text;
   for (const exec::CollectiveSample& slow : samples) {
     for (const exec::CollectiveSample& fast : samples) {
-      if (slow.unaligned && !fast.unaligned && fast.kind == slow.kind && fast.calls == slow.calls && fast.payload == slow.payload) {
+      if (slow.unaligned && !fast.unaligned && fast.kind == slow.kind && fast.calls == slow.calls &&
+          fast.payload == slow.payload) {
         const double times = std::max(
             1.0, static_cast<double>(slow.time.ns()) / static_cast<double>(fast.time.ns()));
         text += (text.empty() ? "" : ", ") + std::string(CollectiveKindName(slow.kind)) + ": " +
@@ -131,12 +130,11 @@ std::string CopyEnginesText(const CalibrationResult& result, int gpus) {
   const CopyEngines fit = exec::FitCopyEngines(sample, gpus, copy);
   const std::string of_large = ", " + PrintBytes(sample.payload) + ": ";
   return "copy_engines:           # gathers that read the other GPUs' memory\n  start: " +
-         PrintNs(fit.start) + "  # a small tensor: " + PrintNs(sample.one) + "\n  copy: " +
-         PrintNs(fit.copy) + "  # " + std::to_string(sample.tensors) +
-         " of them: " + PrintNs(sample.many) + "\n  rate: " + Rate(fit.rate) +
-         "  # the shortest" + of_large + PrintNs(sample.least) +
-         "\n  crowding: " + PrintShare(fit.crowding) + "  # the median" + of_large +
-         PrintNs(sample.median) + "\n";
+         PrintNs(fit.start) + "  # a small tensor: " + PrintNs(sample.one) +
+         "\n  copy: " + PrintNs(fit.copy) + "  # " + std::to_string(sample.tensors) +
+         " of them: " + PrintNs(sample.many) + "\n  rate: " + Rate(fit.rate) + "  # the shortest" +
+         of_large + PrintNs(sample.least) + "\n  crowding: " + PrintShare(fit.crowding) +
+         "  # the median" + of_large + PrintNs(sample.median) + "\n";
 }
 
 std::string ChannelsText(const std::vector<exec::CollectiveSample>& samples) {
@@ -187,9 +185,8 @@ std::string PrintClusterYaml(const CalibrationResult& result,
          "\ngpu: " + gpu_file + "\n" + HostText(result) + PatternText(result) +
          BothWaysText(result.host_copies) + LinkText(result.collectives, gpus) +
          "measured: >-\n  " + result.machine.dump() + "\n  " + result.versions.dump() + " " +
-         result.date + "\n" + UnalignedText(result.collectives) +
-         CopyEnginesText(result, gpus) + ChannelsText(result.collectives) +
-         CollectivesText(result.collectives, gpus);
+         result.date + "\n" + UnalignedText(result.collectives) + CopyEnginesText(result, gpus) +
+         ChannelsText(result.collectives) + CollectivesText(result.collectives, gpus);
 }
 
 }  // namespace dcsim

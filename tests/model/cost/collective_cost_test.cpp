@@ -150,8 +150,7 @@ TEST(OtherRanksTest, EightGpusFollowFromTwoAndFour) {
   for (const CollectiveTable& table : LoadCluster(folder + "h200-8.yaml").collectives) {
     for (const CollectivePoint& point : table.points) {
       if (table.ranks == 8 && point.payload >= Bytes::MiB(64)) {
-        const Estimate estimate =
-            CollectiveTime(cluster, table.kind, point.payload, 8);
+        const Estimate estimate = CollectiveTime(cluster, table.kind, point.payload, 8);
         const auto measured = static_cast<double>(point.time.ns());
         EXPECT_NEAR(static_cast<double>(estimate.time.ns()), measured, 0.026 * measured)
             << CollectiveKindName(table.kind) << ", " << point.payload.count() << " B";
@@ -214,8 +213,8 @@ class GroupTimeTest : public testing::TestWithParam<GroupCase> {};
 //   64 calls  as the table with the most calls
 TEST_P(GroupTimeTest, LiesBetweenTheTablesOfFewerAndOfMoreCalls) {
   const GroupCase& row = GetParam();
-  const Estimate estimate = CollectiveTime(ClusterWithGroups(), kGather,
-                                           Bytes(3'000'000), 4, {row.calls, 0, {}});
+  const Estimate estimate =
+      CollectiveTime(ClusterWithGroups(), kGather, Bytes(3'000'000), 4, {row.calls, 0, {}});
   EXPECT_EQ(estimate.time.ns(), row.ns);
   EXPECT_EQ(estimate.source, row.source);
 }
@@ -230,8 +229,7 @@ INSTANTIATE_TEST_SUITE_P(Group,
                          RowName());
 
 TEST(CollectiveTimeTest, GroupTakesTheSingleCallsTableWhereThereIsNoOther) {
-  EXPECT_EQ(CollectiveTime(TestCluster(), kGather, Bytes(3'000'000), 4, {8, 0, {}})
-                .time.ns(),
+  EXPECT_EQ(CollectiveTime(TestCluster(), kGather, Bytes(3'000'000), 4, {8, 0, {}}).time.ns(),
             40'000);
 }
 
@@ -246,11 +244,9 @@ TEST(UnalignedTimeTest, IsLongerBeyondThatOfASmallPayload) {
        .points = {{Bytes(2048), Duration::FromUs(10)}, {Bytes::MiB(16), Duration::FromUs(100)}}}};
   cluster.unaligned_collectives = {1, 1.5, 1};
   const auto time = [&](CollectiveKind kind, double unaligned) {
-    return CollectiveTime(cluster, kind, Bytes::MiB(16), 2, {1, unaligned, {}})
-        .time.ns();
+    return CollectiveTime(cluster, kind, Bytes::MiB(16), 2, {1, unaligned, {}}).time.ns();
   };
-  const auto start =
-      CollectiveTime(cluster, CollectiveKind::kReduceScatter, Bytes(1), 2).time.ns();
+  const auto start = CollectiveTime(cluster, CollectiveKind::kReduceScatter, Bytes(1), 2).time.ns();
   EXPECT_EQ(time(CollectiveKind::kReduceScatter, 0), 100'000);
   EXPECT_EQ(time(CollectiveKind::kReduceScatter, 0.5), 100'000 + (100'000 - start + 2) / 4);
   EXPECT_EQ(time(CollectiveKind::kAllGather, 0.5), time(CollectiveKind::kAllGather, 0));

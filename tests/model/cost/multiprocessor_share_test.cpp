@@ -160,17 +160,24 @@ INSTANTIATE_TEST_SUITE_P(Products,
                                          OwnTilesRow{"BlocksOfManyWaves", "gemm", 2112, 0, 0}),
                          [](const auto& row) { return row.param.name; });
 
-// A convolution's backward pass is several kernels; only its longest one, of 40 us and one wave,
-// has such tiles.
+// A convolution's backward pass is several kernels; only its longest one, of one wave, has such
+// tiles, and takes two thirds of the op: so says the profile, which may know both by the times of
+// longer ones of their names.
 TEST(MultiprocessorShareTest, TilesAreThoseOfTheLongestKernel) {
+  Profile profile;
   Kernel longest;
   longest.name = "gemm";
   longest.ctas = 128;
-  longest.device_time = Duration::FromUs(40);
-  const LaunchedKernels kernels{&longest, 2};
-  const auto share = ShareOf(LargeProduct(), OpId(0), DeviceUse::kMatmul, kTime, kernels, Gpu());
-  EXPECT_EQ(share.own_tiles, Duration::FromUs(40));
-  EXPECT_EQ(share.room, kTime);
+  longest.device_time = Duration::FromUs(160);
+  Kernel other = longest;
+  other.device_time = Duration::FromUs(80);
+  profile.kernels = {other, longest};
+  OpProfile op;
+  op.kernels = {0, 1};
+  const auto share = ShareOf(LargeProduct(), OpId(0), DeviceUse::kMatmul, Duration::FromUs(90),
+                             FindKernels(profile, op), Gpu());
+  EXPECT_EQ(share.own_tiles, Duration::FromUs(60));
+  EXPECT_EQ(share.room, Duration::FromUs(90));
 }
 
 // 1056 blocks are eight waves.

@@ -277,9 +277,9 @@ TEST(WorkCostTest, OneLaunchIsOneCallOfTheHost) {
   EXPECT_EQ(CostOf(work).host.ns(), 8'000);
 }
 
-// By copy engines the calls come one after the other, a copy a rank each, behind the link's latency:
-// 1 MB and 2 MB at 3/4 over 400 GB/s are 1.875 and 3.75 us, the own shards 0.5 and 1 us at 1 TB/s.
-// The host's copies cost what a launch does where nothing else is said.
+// By copy engines the calls come one after the other, a copy a rank each, behind the link's
+// latency: 1 MB and 2 MB at 3/4 over 400 GB/s are 1.875 and 3.75 us, the own shards 0.5 and 1 us at
+// 1 TB/s. The host's copies cost what a launch does where nothing else is said.
 TEST(WorkCostTest, CopiesOfAGatherAddUp) {
   Work work;
   work.kind = Work::Kind::kCollective;
