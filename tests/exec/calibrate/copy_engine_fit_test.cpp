@@ -1,5 +1,9 @@
 #include "exec/calibrate/copy_engine_fit.h"
 
+#include <cmath>
+#include <span>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "model/cost/copy_gather_time.h"
