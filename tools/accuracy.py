@@ -260,6 +260,20 @@ def within(errors, percent):
     return sum(abs(error) <= percent for error in errors)
 
 
+def by_cluster(rows):
+    """The steps of each cluster, then all of them."""
+    names = sorted({each["cluster"] for each in rows})
+    return [*((f"on {name}", [each for each in rows if each["cluster"] == name]) for name in names), ("all", rows)]
+
+
+def step_cells(rows):
+    """Cells of those whose hosts kept up: cases, mean error, largest, within 5 %, inside the bound."""
+    steady = [each for each in rows if not each["slow"]]
+    errors = [each["error"] for each in steady]
+    worst, mean = summary(errors)
+    return f"{len(steady)} | {mean:.1f} % | {worst:+.1f} % | {within(errors, 5)} | {sum(each['inside'] for each in steady)}"
+
+
 def host_lines(rows):
     """Steps whose hosts were read to be slow, as predicted and with a host of that pace, and all others."""
     lines = [
@@ -268,12 +282,7 @@ def host_lines(rows):
         "| steps | cases | mean error | largest | within 5 % | inside |",
         "| --- " * 6 + "|",
     ]
-    clusters = [(f"on {name}", [each for each in rows if each["cluster"] == name]) for name in sorted({each["cluster"] for each in rows})]
-    for name, part in [*clusters, ("all", rows)]:
-        steady = [each for each in part if not each["slow"]]
-        errors = [each["error"] for each in steady]
-        worst, mean = summary(errors)
-        lines.append(f"| {name} | {len(steady)} | {mean:.1f} % | {worst:+.1f} % | {within(errors, 5)} | {sum(each['inside'] for each in steady)} |")
+    lines += [f"| {name} | {step_cells(part)} |" for name, part in by_cluster(rows)]
     slow = [each for each in rows if each["slow"]]
     for name, errors in (("with a slow host", [each["error"] for each in slow]), ("the same, predicted with that host", [each["host"][1] for each in slow])):
         worst, mean = summary(errors)
@@ -289,12 +298,7 @@ def quiet_lines(rows):
         "| steps | cases | mean error | largest | within 5 % | inside | exposed near | allocated within 0.5 % | reserved within 1 % | exact |",
         "| --- " * 10 + "|",
     ]
-    silent = [each for each in rows if each["quiet"]]
-    clusters = [(f"on {name}", [each for each in silent if each["cluster"] == name]) for name in sorted({each["cluster"] for each in silent})]
-    for name, part in [*clusters, ("all", silent)]:
-        steady = [each for each in part if not each["slow"]]
-        errors = [each["error"] for each in steady]
-        worst, mean = summary(errors)
+    for name, part in by_cluster([each for each in rows if each["quiet"]]):
         traced = [each for each in part if each["exposed"] is not None]
         ordered = [each for each in part if each["ordered"]]
         counts = [
@@ -303,9 +307,7 @@ def quiet_lines(rows):
             f"{within([each['reserved'] for each in part], 1)} of {len(part)}",
             f"{sum(each['same'] for each in ordered)} of {len(ordered)}",
         ]
-        lines.append(
-            f"| {name} | {len(steady)} | {mean:.1f} % | {worst:+.1f} % | {within(errors, 5)} | {sum(each['inside'] for each in steady)} | {' | '.join(counts)} |"
-        )
+        lines.append(f"| {name} | {step_cells(part)} | {' | '.join(counts)} |")
     return [*lines, ""]
 
 

@@ -1,6 +1,5 @@
 #include "model/cost/copy_gather_time.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "model/cost/collective_cost.h"
@@ -29,7 +28,7 @@ CopyGather CopyGatherTime(const Cluster& cluster, std::span<const Bytes> tensors
   CopyGather gather;
   if (ranks == 1) {
     for (const Bytes bytes : tensors) {
-      gather.own_shards += std::max(CopyTime(cluster.gpu, bytes), cluster.gpu.shortest_kernel);
+      gather.own_shards += CollectiveTime(cluster, CollectiveKind::kAllGather, bytes, ranks).time;
     }
     gather.whole = {gather.own_shards, Source::kEstimated};
     return gather;

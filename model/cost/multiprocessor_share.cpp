@@ -111,17 +111,15 @@ std::optional<std::int64_t> TileElements(std::string_view kernel) {
 
 LaunchedKernels FindKernels(const Profile& profile, const OpProfile& op) {
   LaunchedKernels found;
+  Duration all;
   for (const std::uint32_t index : op.kernels) {
     const Kernel& kernel = profile.kernels[index];
+    all += kernel.device_time;
     if (found.longest == nullptr || kernel.device_time > found.longest->device_time) {
       found.longest = &kernel;
     }
   }
   found.count = std::max<std::int64_t>(1, static_cast<std::int64_t>(op.kernels.size()));
-  Duration all;
-  for (const std::uint32_t index : op.kernels) {
-    all += profile.kernels[index].device_time;
-  }
   if (all > Duration()) {
     found.share =
         static_cast<double>(found.longest->device_time.ns()) / static_cast<double>(all.ns());
