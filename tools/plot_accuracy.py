@@ -11,7 +11,7 @@ from accuracy import TABLE, committed_rows
 from matplotlib import pyplot
 
 MACHINES = {"one H200": ("h200-1", "tab:blue"), "two H200s": ("h200-2", "tab:green"), "four H200s": ("h200-4", "tab:red"),
-            "one or two H100s": ("h100", "tab:orange")}
+            "H100s": ("h100", "tab:orange")}
 MOST = 15  # percent that the pictures show
 AS_READ, SLOW = "black", "0.6"
 
