@@ -48,13 +48,15 @@ def case_of(pair):
     return workload, cluster, name.removesuffix(".json.gz")
 
 
-def bounded(pair):
-    """Reserved bytes stay below what any order of segments needs, where memory does not follow time and a profile tells what
-    kernels need beside their results."""
-    plan = pair["measured"]["plan"]
+def released(plan):
+    """How memory comes back: event_ordered, record_stream, or offload of parameters or states, which follows copies."""
     offloads = plan.get("offload_parameters", False) or any(graph.get("state_moves") for graph in plan["graphs"])
-    profiled = pair["predicted"]["sources"]["measured"] > 0.5
-    return not profiled or plan["release"] != "event_ordered" or offloads or pair["measured"]["peak_reserved_bytes"] <= pair["predicted"]["peak_reserved_most_bytes"]
+    return "offload" if offloads else plan["release"]
+
+
+def beyond_most(pair):
+    """Percent by which a step reserved more than the prediction says that it may at most; 0 for none."""
+    return max(0, 100 * (pair["measured"]["peak_reserved_bytes"] / pair["predicted"]["peak_reserved_most_bytes"] - 1))
 
 
 def longer_with_host(pair):
@@ -128,8 +130,11 @@ def row(pair):
         "clock": clock_error(pair),
         "host": with_host(pair),
         "slow": longer_with_host(pair) >= SLOW,
-        "bounded": bounded(pair),
+        "beyond_most": beyond_most(pair),
         "quiet": quiet(measured),
         "ordered": measured["plan"]["release"] == "event_ordered",
+        "released": released(measured["plan"]),
+        # A profile tells what kernels need beside their results.
+        "profiled": predicted["sources"]["measured"] > 0.5,
         "same": all(predicted[key] == measured[key] for key in ("peak_allocated_bytes", "peak_reserved_bytes")),
     }

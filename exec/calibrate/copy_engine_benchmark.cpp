@@ -1,7 +1,6 @@
 #include "exec/calibrate/copy_engine_benchmark.h"
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 #include <vector>
 
@@ -13,6 +12,7 @@
 
 #include "exec/calibrate/joint_spans.h"
 #include "exec/communicator/peer_gather.h"
+#include "exec/device/event_time.h"
 #include "model/base/median.h"
 
 namespace dcsim::exec {
@@ -57,8 +57,7 @@ std::vector<std::int64_t> TimesOf(const Buffers& buffers,
   c10::cuda::device_synchronize();
   std::vector<std::int64_t> times;
   for (std::size_t i = 0; i + 1 < events.size(); i += 2) {
-    const auto ms = static_cast<double>(events[i].elapsed_time(events[i + 1]));
-    times.push_back(std::llround(ms * 1e6));
+    times.push_back(TimeBetween(events[i], events[i + 1]).ns());
   }
   return times;
 }

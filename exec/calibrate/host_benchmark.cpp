@@ -19,6 +19,7 @@
 
 #include "exec/communicator/peer_gather.h"
 #include "exec/device/cuda_call.h"
+#include "exec/device/event_time.h"
 #include "model/base/median.h"
 #include "model/base/scaled.h"
 
@@ -88,7 +89,7 @@ Duration WaitTime(const std::function<void()>& launch, Duration launch_time) {
     launch();
     launched.record(stream);
     c10::cuda::device_synchronize();
-    return static_cast<std::int64_t>(static_cast<double>(slept.elapsed_time(launched)) * 1e6);
+    return TimeBetween(slept, launched).ns();
   };
   std::vector<std::int64_t> longer;
   for (int round = 0; round < kRounds; ++round) {

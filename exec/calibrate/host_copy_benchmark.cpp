@@ -14,6 +14,7 @@
 #include <c10/cuda/CUDAStream.h>
 
 #include "exec/calibrate/joint_spans.h"
+#include "exec/device/event_time.h"
 #include "model/base/median.h"
 
 namespace dcsim::exec {
@@ -46,8 +47,7 @@ struct Direction {
   std::int64_t MedianNs() const {
     std::vector<std::int64_t> times;
     for (std::size_t i = events.size() / 5; i < events.size() / 2; ++i) {
-      const double ms = static_cast<double>(events[i].elapsed_time(events[i + 1]));
-      times.push_back(std::llround(ms * 1e6));
+      times.push_back(TimeBetween(events[i], events[i + 1]).ns());
     }
     return Median(std::move(times));
   }

@@ -1,7 +1,6 @@
 #include "exec/calibrate/overlapped_run.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/mm.h>
@@ -9,6 +8,7 @@
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGuard.h>
 
+#include "exec/device/event_time.h"
 #include "model/base/error.h"
 
 namespace dcsim::exec {
@@ -103,8 +103,7 @@ OverlappedSpans OverlappedRun::Read(std::size_t count, const SideWork* work) {
   // CUPTI does not report every copy between GPUs; events around them do.
   if (work != nullptr && work->use == DeviceUse::kCopyEngine) {
     const std::int64_t start = count == 0 ? 0 : seen.ops[kOpsBefore - 1].end;
-    const auto time = std::llround(static_cast<double>(before_.elapsed_time(after_)) * 1e6);
-    seen.side = Span{start, start + time};
+    seen.side = Span{start, start + TimeBetween(before_, after_).ns()};
   }
   DCSIM_CHECK(work == nullptr || seen.side) << "kernel records of " << work->name << " are missing";
   return seen;

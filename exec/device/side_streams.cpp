@@ -12,6 +12,7 @@
 
 #include "exec/device/cuda_call.h"
 #include "exec/device/driver_memory.h"
+#include "exec/device/event_time.h"
 
 namespace dcsim::exec {
 namespace {
@@ -64,9 +65,7 @@ std::optional<Duration> ChainTime(std::span<const Stream> waiting, std::int64_t 
   if (!ahead) {
     return std::nullopt;
   }
-  constexpr double kNsAMs = 1e6;
-  const double ns = static_cast<double>(begin.elapsed_time(end)) * kNsAMs / kKernels;
-  return Duration::FromNs(static_cast<std::int64_t>(ns));
+  return Duration::FromNs(TimeBetween(begin, end).ns() / kKernels);
 }
 
 /// The shortest of some rounds; a host that is too slow gets more time.

@@ -10,6 +10,7 @@
 
 #include "exec/device/cpu_times.h"
 #include "exec/device/cuda_call.h"
+#include "exec/device/event_time.h"
 #include "exec/device/power_meter.h"
 #include "exec/device/segment_record.h"
 #include "exec/measure/host_pace.h"
@@ -133,8 +134,7 @@ void TimeOnGpu(StepExecutor& executor,
     measurement.stolen = StolenShare(*cpus_before, *cpus_after);
   }
   for (std::size_t i = 1; i < ends.size(); ++i) {
-    const double ms = static_cast<double>(ends[i - 1].elapsed_time(ends[i]));
-    measurement.step_times.push_back(Duration::FromNs(std::llround(ms * 1e6)));
+    measurement.step_times.push_back(TimeBetween(ends[i - 1], ends[i]));
   }
 }
 

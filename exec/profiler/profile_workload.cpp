@@ -9,6 +9,7 @@
 #include <ATen/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDAFunctions.h>
 
+#include "exec/device/event_time.h"
 #include "exec/device/power_meter.h"
 #include "exec/interpreter/graph_runner.h"
 #include "exec/profiler/busy_by_op.h"
@@ -203,8 +204,7 @@ std::int64_t TimeSteps(Subject& subject, int warmup_steps, int steps) {
   }
   end.record();
   c10::cuda::device_synchronize();
-  constexpr double kNsAMs = 1e6;
-  return std::llround(static_cast<double>(begin.elapsed_time(end)) * kNsAMs / steps);
+  return TimeBetween(begin, end).ns() / steps;
 }
 
 Duration KernelGap(const KernelTimes& times, std::int64_t step_ns, std::int64_t host_calls_ns) {

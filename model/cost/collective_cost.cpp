@@ -356,10 +356,8 @@ std::int32_t GroupDemand(const Cluster& cluster,
     const Bytes whole =
         std::accumulate(parts.begin(), parts.end(), Bytes(0),
                         [](Bytes sum, const CollectivePart& part) { return sum + part.payload; });
-    const std::int64_t moving = CollectiveTime(cluster, kind, whole, ranks).time.ns();
-    const std::int64_t time = GroupTime(cluster, kind, parts, ranks).time.ns();
-    return static_cast<std::int32_t>(std::min<std::int64_t>(
-        Contention::kAlone, moving * Contention::kAlone / std::max<std::int64_t>(1, time)));
+    return DemandOf(CollectiveTime(cluster, kind, whole, ranks).time,
+                    GroupTime(cluster, kind, parts, ranks).time);
   }
   const int channels = cluster.collective_channels;
   if (channels == 0) {

@@ -8,4 +8,10 @@ std::span<const std::string_view> DeviceUseNames() {
   return kNames;
 }
 
+std::int32_t DemandOf(Duration moving, Duration device) {
+  return static_cast<std::int32_t>(std::min<std::int64_t>(
+      Contention::kAlone,
+      moving.ns() * Contention::kAlone / std::max<std::int64_t>(1, device.ns())));
+}
+
 }  // namespace dcsim

@@ -76,4 +76,8 @@ struct Contention {
   }
 };
 
+/// WorkCost::demand of work that takes `device` and moves bytes for `moving` of it, per mille:
+/// between its kernels it takes nothing from others.
+std::int32_t DemandOf(Duration moving, Duration device);
+
 }  // namespace dcsim

@@ -2,8 +2,6 @@
 
 #include <cmath>
 
-#include "model/cost/collective_cost.h"
-
 namespace dcsim {
 namespace {
 
@@ -24,11 +22,14 @@ double CrowdedCopies(const CopyEngines& engines, int ranks) {
   return ranks <= 2 ? 1 : 1 + engines.crowding * (ranks - 2) / (ranks - 1);
 }
 
-CopyGather CopyGatherTime(const Cluster& cluster, std::span<const Bytes> tensors, int ranks) {
+CopyGather CopyGatherTime(const Cluster& cluster,
+                          std::span<const CollectivePart> tensors,
+                          int ranks) {
   CopyGather gather;
   if (ranks == 1) {
-    for (const Bytes bytes : tensors) {
-      gather.own_shards += CollectiveTime(cluster, CollectiveKind::kAllGather, bytes, ranks).time;
+    for (const CollectivePart& tensor : tensors) {
+      gather.own_shards +=
+          CollectiveTime(cluster, CollectiveKind::kAllGather, tensor.payload, ranks).time;
     }
     gather.whole = {gather.own_shards, Source::kEstimated};
     return gather;
@@ -36,8 +37,8 @@ CopyGather CopyGatherTime(const Cluster& cluster, std::span<const Bytes> tensors
   const CopyEngines engines = EnginesOf(cluster);
   const double crowded = CrowdedCopies(engines, ranks);
   Duration from_others;
-  for (const Bytes bytes : tensors) {
-    const Bytes shard(bytes.count() / ranks);
+  for (const CollectivePart& tensor : tensors) {
+    const Bytes shard(tensor.payload.count() / ranks);
     const auto peers = static_cast<double>(TransferTime(shard * (ranks - 1), engines.rate).ns());
     from_others += engines.copy * (ranks - 1) +
                    Duration::FromNs(static_cast<std::int64_t>(std::ceil(peers * crowded)));

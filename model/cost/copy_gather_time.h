@@ -3,6 +3,7 @@
 #include <span>
 
 #include "model/cost/cluster.h"
+#include "model/cost/collective_cost.h"
 #include "model/cost/estimate.h"
 
 namespace dcsim {
@@ -23,12 +24,14 @@ double CrowdedCopies(const CopyEngines& engines, int ranks);
 ///
 /// where own is the copy of the rank's own shard within its GPU.
 ///
-///   tensors   bytes of each full tensor
+///   tensors   the gather's calls: a full tensor each, wherever it begins
 ///   ranks     >= 1; one rank copies on its own GPU alone, tensor by tensor, each no shorter than
 ///             the shortest kernel
 ///
 /// Measured where the cluster says what its copy engines do, for as many ranks as it has GPUs a
 /// node, estimated for others; without that a copy goes at intra_node's bandwidth (estimated).
-CopyGather CopyGatherTime(const Cluster& cluster, std::span<const Bytes> tensors, int ranks);
+CopyGather CopyGatherTime(const Cluster& cluster,
+                          std::span<const CollectivePart> tensors,
+                          int ranks);
 
 }  // namespace dcsim

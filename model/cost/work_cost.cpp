@@ -110,13 +110,18 @@ WorkCost OpCost(const CostInputs& inputs, OpId id) {
   return cost;
 }
 
+std::vector<CollectivePart> CallsOf(const Collective& collective) {
+  std::vector<CollectivePart> calls;
+  const std::int64_t element = ElementBytes(collective.dtype);
+  for (const CollectiveCall& call : collective.calls) {
+    calls.push_back({Bytes(call.elements * element), Bytes(call.offset * element)});
+  }
+  return calls;
+}
+
 /// A gather by copy engines: its calls' copies run one after the other, one copy a rank.
 WorkCost CopyEngineCost(const CostInputs& inputs, const Collective& collective) {
-  std::vector<Bytes> tensors;
-  for (const CollectiveCall& call : collective.calls) {
-    tensors.emplace_back(call.elements * ElementBytes(collective.dtype));
-  }
-  const CopyGather gather = CopyGatherTime(inputs.cluster, tensors, collective.ranks);
+  const CopyGather gather = CopyGatherTime(inputs.cluster, CallsOf(collective), collective.ranks);
   const auto copies = static_cast<std::int64_t>(collective.launches()) * collective.ranks;
   return {.device = gather.whole.time,
           .host = inputs.cluster.host.copy * copies,
@@ -126,17 +131,12 @@ WorkCost CopyEngineCost(const CostInputs& inputs, const Collective& collective) 
           .own_shard = gather.own_shards};
 }
 
-/// The calls of the group that the collective launches.
-std::vector<CollectivePart> PartsOf(const Collective& collective) {
+/// What NCCL gets of it: the calls of a group, or all of a bucket as one.
+std::vector<CollectivePart> LaunchedCalls(const Collective& collective) {
   if (collective.one_launch) {
     return {{collective.payload(), Bytes(0)}};
   }
-  std::vector<CollectivePart> parts;
-  for (const CollectiveCall& call : collective.calls) {
-    const std::int64_t element = ElementBytes(collective.dtype);
-    parts.push_back({Bytes(call.elements * element), Bytes(call.offset * element)});
-  }
-  return parts;
+  return CallsOf(collective);
 }
 
 /// One rank's gather in place has nothing to copy, and so does a bucket that is reduced
@@ -151,18 +151,11 @@ bool HasNothingToMove(const Collective& collective) {
   return collective.kind == CollectiveKind::kAllGather && collective.in_place;
 }
 
-/// What work of `device` in which bytes move for `moving` takes from others.
-std::int32_t DemandOf(Duration moving, Duration device) {
-  return static_cast<std::int32_t>(std::min<std::int64_t>(
-      Contention::kAlone,
-      moving.ns() * Contention::kAlone / std::max<std::int64_t>(1, device.ns())));
-}
-
 WorkCost CollectiveCost(const CostInputs& inputs, const Collective& collective) {
   if (collective.engine == Engine::kCopyEngine) {
     return CopyEngineCost(inputs, collective);
   }
-  const std::vector<CollectivePart> parts = PartsOf(collective);
+  const std::vector<CollectivePart> parts = LaunchedCalls(collective);
   const Estimate estimate =
       HasNothingToMove(collective)
           ? Estimate{Duration(), Source::kEstimated}

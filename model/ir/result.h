@@ -106,7 +106,7 @@ struct Result {
   Bytes peak_allocated;
   Bytes peak_active;
   Bytes peak_reserved;
-  Bytes peak_reserved_most;  // of a prediction: wherever the driver puts segments
+  Bytes peak_reserved_most;  // of a prediction: MostReserved
   Bytes outside_allocator;   // of the process on its GPU: context, modules, NCCL buffers
   Bytes allocated_after_step;
   std::int64_t allocator_retries = 0;

@@ -9,7 +9,7 @@
 #include "model/ir/plan_reader.h"
 #include "model/ir/task_label.h"
 #include "model/passes/lower.h"
-#include "sim/analysis/segment_orders.h"
+#include "sim/analysis/most_reserved.h"
 #include "sim/analysis/step_clock.h"
 #include "sim/analysis/step_metrics.h"
 #include "sim/analysis/timeline_recorder.h"

@@ -1,7 +1,5 @@
 #include "sim/search/gather_task.h"
 
-#include <vector>
-
 #include "model/cost/copy_gather_time.h"
 
 namespace dcsim {
@@ -18,11 +16,7 @@ GpuTask GatherTask(const Cluster& cluster,
     task.demand = GroupDemand(cluster, kGather, parts, ranks);
     task.start = CollectiveStart(cluster, ranks).ns();
   } else {
-    std::vector<Bytes> tensors;
-    for (const CollectivePart& part : parts) {
-      tensors.push_back(part.payload);
-    }
-    const CopyGather gather = CopyGatherTime(cluster, tensors, ranks);
+    const CopyGather gather = CopyGatherTime(cluster, parts, ranks);
     task.device = gather.whole.time.ns();
     task.own_shard = gather.own_shards.ns();
   }

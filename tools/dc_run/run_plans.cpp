@@ -40,20 +40,16 @@ ExecutionSettings SettingsOf(const PlansToRun& what, const std::string& command)
   return settings;
 }
 
-std::vector<ExecutionCase> LowerCases(const Workload& workload, const PlansToRun& what) {
-  const Graph& graph = workload.graph;
-  std::optional<Cluster> cluster;
-  std::optional<Profile> profile;
-  if (!what.cluster.empty()) {
-    cluster = LoadCluster(what.cluster);
-    profile = FindProfile(workload, cluster->gpu.name);
-  }
+std::vector<ExecutionCase> LowerCases(const ProfiledWorkload& loaded,
+                                      const Cluster* cluster,
+                                      const PlansToRun& what) {
+  const Graph& graph = loaded.workload.graph;
   const auto load = [&](const std::string& file) {
     const auto overrides = ParseOverrides(what.overrides, "--set");
-    if (!cluster) {
+    if (cluster == nullptr) {
       return LoadPlan(file, overrides, graph, what.gpus);
     }
-    const PredictionInputs inputs{graph, profile ? &*profile : nullptr, *cluster};
+    const PredictionInputs inputs{graph, loaded.profile ? &*loaded.profile : nullptr, *cluster};
     return LoadPlan(file, overrides, inputs, what.gpus);
   };
   std::vector<ExecutionCase> cases;
@@ -119,7 +115,8 @@ std::string PlanName(const std::string& file) {
   return name.stem().string();
 }
 
-bool RunPlans(const Workload& workload,
+bool RunPlans(const ProfiledWorkload& loaded,
+              const Cluster* cluster,
               const PlansToRun& what,
               const std::string& command,
               const std::function<void(const ExecutionCase&, const ExecutionResult&)>& done) {
@@ -127,11 +124,12 @@ bool RunPlans(const Workload& workload,
   if (!what.out.empty()) {
     RequireFolder("--out", what.out);
   }
-  const auto cases = LowerCases(workload, what);
-  return ExecuteCases(workload.graph, cases, settings,
+  const auto cases = LowerCases(loaded, cluster, what);
+  const Graph& graph = loaded.workload.graph;
+  return ExecuteCases(graph, cases, settings,
                       [&](std::size_t index, const ExecutionResult& executed) {
                         if (!what.out.empty()) {
-                          WriteFiles(what.out, workload.graph, cases[index], executed);
+                          WriteFiles(what.out, graph, cases[index], executed);
                         }
                         done(cases[index], executed);
                       });

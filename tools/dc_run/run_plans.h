@@ -23,8 +23,8 @@ struct PlansToRun {
   bool communicate = true;  // false: collectives are left out, for profiles of compute alone
   std::string side_streams = "quiet";  // or any
   bool segments = false;               // record where the driver puts the allocator's segments
-  std::string cluster;  // file of what policies may know of the machine; empty: nothing
-  std::string out;      // folder for results and timelines; empty: none are written
+  std::string cluster;                 // file of what is known of the machine; empty: nothing
+  std::string out;                     // folder for results and timelines; empty: none are written
 };
 
 /// Declares --set, --gpus, --device, --warmup, --steps, --limit, --communication, --side-streams,
@@ -40,9 +40,12 @@ std::string PlanName(const std::string& file);
 /// Executes them and hands each case with its result to `done`, on rank 0's process, once the
 /// result's files are written to `out`. Returns false when a case did not complete.
 ///
+///   cluster   what policies may know of the machine, with the workload's profile; nullptr: nothing
+///
 /// Throws Error for bad numbers, devices, plans, and a folder `out` that is not there; SystemError
 /// as ExecuteCases.
-bool RunPlans(const Workload& workload,
+bool RunPlans(const ProfiledWorkload& loaded,
+              const Cluster* cluster,
               const PlansToRun& what,
               const std::string& command,
               const std::function<void(const ExecutionCase&, const ExecutionResult&)>& done);

@@ -36,18 +36,25 @@ ExitCode RunSteps(const RunStepOptions& options) {
   if (!options.save_collectives.empty() && options.what.plans.size() != 1) {
     throw Error("--save-collectives writes those of one plan; give one --plan");
   }
-  const Workload workload = LoadWorkload(options.workload);
-  const bool completed = RunPlans(
-      workload, options.what, CommandOf(options),
-      [&](const ExecutionCase& execution, const ExecutionResult& executed) {
-        if (!options.save_collectives.empty()) {
-          WriteFile(
-              options.save_collectives,
-              PrintJson(PrintCollectiveRecord(
-                  execution.schedule, PrintPlan(execution.plan, workload.graph), workload.graph)));
-        }
-        WriteFile("-", PrintMeasuredText(executed.result, execution.plan_file));
-      });
+  std::optional<Cluster> cluster;
+  ProfiledWorkload loaded;
+  if (options.what.cluster.empty()) {
+    loaded.workload = LoadWorkload(options.workload);
+  } else {
+    cluster = LoadCluster(options.what.cluster);
+    loaded = LoadProfiledWorkload(options.workload, cluster->gpu.name);
+  }
+  const Graph& graph = loaded.workload.graph;
+  const bool completed =
+      RunPlans(loaded, cluster ? &*cluster : nullptr, options.what, CommandOf(options),
+               [&](const ExecutionCase& execution, const ExecutionResult& executed) {
+                 if (!options.save_collectives.empty()) {
+                   WriteFile(options.save_collectives,
+                             PrintJson(PrintCollectiveRecord(
+                                 execution.schedule, PrintPlan(execution.plan, graph), graph)));
+                 }
+                 WriteFile("-", PrintMeasuredText(executed.result, execution.plan_file));
+               });
   return completed ? ExitCode::kDone : ExitCode::kAnswerIsNo;
 }
 

@@ -57,7 +57,7 @@ ExitCode ValidatePlans(const ValidateOptions& options) {
     command += " --set " + change;
   }
   const bool completed =
-      RunPlans(loaded.workload, options.what, command,
+      RunPlans(loaded, &cluster, options.what, command,
                [&](const ExecutionCase& execution, const ExecutionResult& executed) {
                  ShowCase(loaded, cluster, execution.plan_file, execution, executed);
                });
@@ -96,7 +96,6 @@ bool RunCase(const ValidateOptions& options,
   PlansToRun what = options.what;
   what.plans = each.plans;
   what.overrides = each.changes;
-  what.cluster = suite.cluster;
   what.gpus = suite.gpus;
   what.warmup = suite.warmup;
   what.steps = suite.steps;
@@ -112,7 +111,7 @@ bool RunCase(const ValidateOptions& options,
     }
   };
   // The suite's name comes last: runs of one go are told by it (tools/accuracy.py).
-  return RunPlans(loaded.workload, what,
+  return RunPlans(loaded, &cluster, what,
                   "dc-run validate" + MeasuringText(what) + " --suite " + options.suite, keep);
 }
 

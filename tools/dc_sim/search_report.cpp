@@ -7,7 +7,7 @@
 #include "model/passes/resolve.h"
 #include "model/passes/verify.h"
 #include "sim/analysis/exposure.h"
-#include "sim/analysis/segment_orders.h"
+#include "sim/analysis/most_reserved.h"
 #include "sim/analysis/step_clock.h"
 #include "tools/common/deepspeed_config.h"
 
@@ -39,16 +39,16 @@ std::vector<Scored> Shown(const std::vector<Scored>& front) {
   return shown;
 }
 
-/// Bytes that a plan reserves in the worst of several orders of segments, in memory without end.
+/// What MostReserved says of a plan, at the clock that its own step leaves.
 Bytes MostReservedBy(const Plan& plan, const PredictionInputs& inputs) {
   const Schedule schedule = LowerFor(plan, inputs);
   const ClockedCosts clocked = CostsAtClock(schedule, inputs);
   return MostReserved(schedule, clocked.costs, OptionsFor(schedule, inputs));
 }
 
-/// Whether a schedule's reserved bytes stay below the limit wherever the driver puts segments; far
-/// below it that needs no proof.
-bool FitsInAnyOrder(const SearchProblem& problem, const Scored& scored, Bytes limit) {
+/// Whether a schedule stays below the limit even if it reserves the most that it may
+/// (MostReserved); far below it that needs no proof.
+bool FitsAtMost(const SearchProblem& problem, const Scored& scored, Bytes limit) {
   constexpr std::int64_t kNear = 20;  // a 20th of the limit
   return scored.score.peak_reserved < limit - Bytes(limit.count() / kNear) ||
          MostReservedBy(PlanOf(problem, scored.candidate), problem.inputs) <= limit;
@@ -74,7 +74,7 @@ std::vector<ReportedPlan> ReportFront(const LoadedSearch& loaded,
   std::vector<ReportedPlan> reported;
   std::vector<Scored> sure;
   std::copy_if(front.begin(), front.end(), std::back_inserter(sure),
-               [&](const Scored& scored) { return FitsInAnyOrder(problem, scored, limit); });
+               [&](const Scored& scored) { return FitsAtMost(problem, scored, limit); });
   for (const Scored& scored : Shown(sure)) {
     DCSIM_CHECK(EvaluatePlainly(problem, scored.candidate, limit) == scored.score)
         << "the score of a schedule differs from its simulation";

@@ -55,6 +55,12 @@ std::string PeakNote(const Result& result) {
   return rest > Bytes(0) ? note + ", others " + FormatBytes(rest) : note;
 }
 
+/// Of a step whose memory comes back when the host finds that the GPU has passed.
+std::string OtherHosts(const Result& result) {
+  const bool follows_time = result.plan.value("release", "") == "record_stream";
+  return follows_time ? ", or a host that is faster or slower" : "";
+}
+
 std::string MemoryLines(const Result& result, const GpuSpec& gpu) {
   const Bytes room = gpu.memory - result.outside_allocator;
   std::string lines =
@@ -62,7 +68,7 @@ std::string MemoryLines(const Result& result, const GpuSpec& gpu) {
                 "of " + FormatBytes(room) + " that " + gpu.name + " leaves to tensors") +
       (result.peak_reserved_most > result.peak_reserved
            ? TableLine("  at most", FormatBytes(result.peak_reserved_most),
-                       "where the driver puts segments in another order")
+                       "with segments in another order" + OtherHosts(result))
            : "") +
       TableLine("  allocated", FormatBytes(result.peak_allocated), "") +
       TableLine("  live", FormatBytes(result.peak_live), PeakNote(result)) +

@@ -13,18 +13,18 @@ namespace {
 
 CopyEngineSample SampleOf(const Cluster& cluster, int ranks, double crowded) {
   constexpr int kTensors = 64;
-  const Bytes payload = Bytes::MiB(128);
+  const CollectivePart large{Bytes::MiB(128), Bytes(0)};
   Cluster alone = cluster;
   alone.copy_engines->crowding = 0;
-  const std::vector<Bytes> small(kTensors, Bytes(0));
+  const std::vector<CollectivePart> small(kTensors);
   CopyEngineSample sample;
   sample.tensors = kTensors;
   sample.one = CopyGatherTime(cluster, std::span(small).first(1), ranks).whole.time;
   sample.many = CopyGatherTime(cluster, small, ranks).whole.time;
-  sample.payload = payload;
-  sample.least = CopyGatherTime(alone, {&payload, 1}, ranks).whole.time;
+  sample.payload = large.payload;
+  sample.least = CopyGatherTime(alone, {&large, 1}, ranks).whole.time;
   const Duration peers =
-      TransferTime(Bytes(payload.count() / ranks * (ranks - 1)), cluster.copy_engines->rate);
+      TransferTime(Bytes(large.payload.count() / ranks * (ranks - 1)), cluster.copy_engines->rate);
   sample.median =
       sample.least + Duration::FromNs(std::llround(static_cast<double>(peers.ns()) * crowded));
   return sample;

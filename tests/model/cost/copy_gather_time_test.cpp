@@ -27,7 +27,7 @@ TEST(CopyGatherTimeTest, RanksBeyondTwoCrowd) {
 
 // 3 us, four copies of 2 us, 6 MB from others at 400 GB/s half as long again, 2 MB of its own.
 TEST(CopyGatherTimeTest, OneTensorOverFourGpus) {
-  const Bytes tensor(8'000'000);
+  const CollectivePart tensor{Bytes(8'000'000), Bytes(0)};
   const CopyGather gather = CopyGatherTime(WithCopyEngines(), {&tensor, 1}, 4);
   EXPECT_EQ(gather.whole.time.ns(), 3'000 + 4 * 2'000 + 22'500 + 4'000);
   EXPECT_EQ(gather.own_shards.ns(), 2'000 + 4'000);
@@ -36,7 +36,7 @@ TEST(CopyGatherTimeTest, OneTensorOverFourGpus) {
 
 // One start, and each tensor's copies; of two ranks nobody else reads from the other GPU.
 TEST(CopyGatherTimeTest, TensorsOfOneLaunchShareItsStart) {
-  const std::vector<Bytes> tensors{Bytes(4'000'000), Bytes(0)};
+  const std::vector<CollectivePart> tensors{{Bytes(4'000'000), Bytes(0)}, {Bytes(0), Bytes(0)}};
   const CopyGather gather = CopyGatherTime(WithCopyEngines(), tensors, 2);
   EXPECT_EQ(gather.whole.time.ns(), 3'000 + 2 * 2 * 2'000 + 5'000 + 4'000);
   EXPECT_EQ(gather.own_shards.ns(), 2 * 2'000 + 4'000);
@@ -45,7 +45,7 @@ TEST(CopyGatherTimeTest, TensorsOfOneLaunchShareItsStart) {
 
 // 6 us of latency and 3 MB at the link's 400 GB/s; 1 MB of its own.
 TEST(CopyGatherTimeTest, UnmeasuredCopyEnginesGoAtTheLinksBandwidth) {
-  const Bytes tensor(4'000'000);
+  const CollectivePart tensor{Bytes(4'000'000), Bytes(0)};
   const CopyGather gather = CopyGatherTime(TestCluster(), {&tensor, 1}, 4);
   EXPECT_EQ(gather.whole.time.ns(), 6'000 + 7'500 + 2'000);
   EXPECT_EQ(gather.whole.source, Source::kEstimated);
@@ -53,7 +53,7 @@ TEST(CopyGatherTimeTest, UnmeasuredCopyEnginesGoAtTheLinksBandwidth) {
 
 // Copies within the GPU, one by one: 16 us, and no less than the shortest kernel.
 TEST(CopyGatherTimeTest, OneRankCopiesItsOwnTensors) {
-  const std::vector<Bytes> tensors{Bytes(8'000'000), Bytes(8)};
+  const std::vector<CollectivePart> tensors{{Bytes(8'000'000), Bytes(0)}, {Bytes(8), Bytes(0)}};
   const CopyGather gather = CopyGatherTime(WithCopyEngines(), tensors, 1);
   EXPECT_EQ(gather.whole.time.ns(), 16'000 + 2'000);
   EXPECT_EQ(gather.own_shards, gather.whole.time);

@@ -1,0 +1,42 @@
+#include "sim/analysis/most_reserved.h"
+
+#include <algorithm>
+
+namespace dcsim {
+namespace {
+
+/// Whether the pace of the host decides when memory comes back.
+bool FollowsTime(const Schedule& schedule) {
+  const auto buffers = schedule.buffers();
+  return std::any_of(buffers.begin(), buffers.end(),
+                     [](const Buffer& buffer) { return buffer.recorded_streams != 0; });
+}
+
+}  // namespace
+
+Bytes MostReserved(const Schedule& schedule,
+                   std::span<const WorkCost> costs,
+                   SimulationOptions options) {
+  options.allocator.capacity = kMaxCapacity;
+  const AllocatorConfig& allocator = options.allocator;
+  const bool known = allocator.expandable_segments || !allocator.segment_addresses.empty();
+  const std::uint32_t orders = known ? 0 : kSegmentOrders;
+  Bytes most;
+  const auto try_them = [&] {
+    most = std::max(most, Simulate(schedule, costs, options, {}).memory.reserved.peak);
+  };
+  for (std::uint32_t order = 0; order <= orders; ++order) {
+    options.allocator.segment_order = order;
+    try_them();
+  }
+  options.allocator.segment_order = 0;
+  if (options.host_pace.empty() && FollowsTime(schedule)) {
+    for (const double slowdown : kHostsTried) {
+      options.host_pace.assign(schedule.task_count(), TaskPace{slowdown, false});
+      try_them();
+    }
+  }
+  return most;
+}
+
+}  // namespace dcsim
