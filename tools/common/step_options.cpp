@@ -43,6 +43,10 @@ void DeclareClusterOverrides(CLI::App& app, std::vector<std::string>& overrides)
       ->allow_extra_args(false);
 }
 
+Cluster LoadChangedCluster(const std::string& path, const std::vector<std::string>& overrides) {
+  return LoadCluster(path, ParseOverrides(overrides, kClusterSet));
+}
+
 void DeclareOpTimes(CLI::App& app, OpTimes& times) {
   app.add_flag_callback(
       "--no-profile", [&times] { times = OpTimes::kRoofline; },
@@ -69,8 +73,7 @@ void DeclareStepOptions(CLI::App& app, StepOptions& options) {
 LoadedStep LoadStep(const StepOptions& options) {
   const std::vector<Override> overrides = ParseOverrides(options.overrides, "--set");
   Workload workload = LoadWorkload(options.workload, options.sizes);
-  Cluster cluster =
-      LoadCluster(options.cluster, ParseOverrides(options.cluster_overrides, kClusterSet));
+  Cluster cluster = LoadChangedCluster(options.cluster, options.cluster_overrides);
   std::optional<Profile> profile = FindProfile(workload, cluster.gpu.name, options.times);
   const PredictionInputs inputs{workload.graph, profile ? &*profile : nullptr, cluster};
   const int ranks = RanksFor(options.gpus, cluster);

@@ -26,6 +26,9 @@ struct StepOptions {
 /// Declares --cluster-set, for what-ifs.
 void DeclareClusterOverrides(CLI::App& app, std::vector<std::string>& overrides);
 
+/// LoadCluster with what --cluster-set asks for.
+Cluster LoadChangedCluster(const std::string& path, const std::vector<std::string>& overrides);
+
 /// Declares --no-profile.
 void DeclareOpTimes(CLI::App& app, OpTimes& times);
 

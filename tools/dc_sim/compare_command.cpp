@@ -16,6 +16,7 @@ namespace {
 struct CompareOptions {
   std::vector<std::string> measured;
   std::string cluster;
+  std::vector<std::string> cluster_overrides;
   MeasuredOptions predicting;
   std::string json;
 };
@@ -41,7 +42,7 @@ std::vector<std::string> ResultsIn(const std::string& path) {
 }
 
 ExitCode RunCompare(const CompareOptions& options) {
-  const Cluster cluster = LoadCluster(options.cluster);
+  const Cluster cluster = LoadChangedCluster(options.cluster, options.cluster_overrides);
   std::vector<std::string> files;
   for (const std::string& path : options.measured) {
     const std::vector<std::string> found = ResultsIn(path);
@@ -89,6 +90,7 @@ Subcommand CompareCommand() {
         app.add_option("MEASURED", options->measured, "results of dc-run, or folders of them")
             ->required();
         app.add_option("--cluster", options->cluster, "cluster file to predict with")->required();
+        DeclareClusterOverrides(app, options->cluster_overrides);
         app.add_option("--workload", options->predicting.workload,
                        "workload folder; default the one that the result lies in");
         DeclareOpTimes(app, options->predicting.times);

@@ -77,8 +77,7 @@ Plan LoadBaseline(const std::string& path,
 
 LoadedSearch Load(const SearchCommandOptions& options) {
   Workload workload = LoadWorkload(options.workload, options.sizes);
-  Cluster cluster =
-      LoadCluster(options.cluster, ParseOverrides(options.cluster_overrides, "--cluster-set"));
+  Cluster cluster = LoadChangedCluster(options.cluster, options.cluster_overrides);
   auto profile = FindProfile(workload, cluster.gpu.name, options.times);
   const int ranks = RanksFor(options.gpus, cluster);
   SearchSpace space = options.space.empty()
