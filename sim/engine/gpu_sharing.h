@@ -81,6 +81,8 @@ class GpuSharing {
   /// `together`: when it last started one late, or before.
   void RunOn(const GpuTask& task, std::int64_t start, std::int64_t together);
   std::int64_t together() const { return together_; }
+  /// Ranks went on together then, before anything that this saw.
+  void set_together(std::int64_t at) { together_ = at; }
 
  private:
   static constexpr auto kCompute = static_cast<std::size_t>(StreamRole::kCompute);

@@ -10,10 +10,6 @@
 namespace dcsim {
 namespace {
 
-constexpr std::size_t At(Counter counter) {
-  return static_cast<std::size_t>(counter);
-}
-
 class Layout {
  public:
   Layout(const SearchProblem& problem, const FoldedProgram& program, const Candidate& candidate)

@@ -24,6 +24,17 @@ enum class Counter : std::uint8_t {
 constexpr std::size_t kCounters = 5;
 using Counts = std::array<std::uint32_t, kCounters>;
 
+constexpr std::size_t At(Counter counter) {
+  return static_cast<std::size_t>(counter);
+}
+inline bool Reached(const Counts& done, const Counts& needs) {
+  bool reached = true;
+  for (std::size_t i = 0; i < kCounters; ++i) {
+    reached = reached && done[i] >= needs[i];
+  }
+  return reached;
+}
+
 /// A task of a stream that every plan has. Times are in ns; host times as if the host never waited.
 struct FoldedTask {
   std::int64_t issue =

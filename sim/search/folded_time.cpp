@@ -1,11 +1,13 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <optional>
 
 #include "model/base/error.h"
 #include "sim/engine/gpu_sharing.h"
 #include "sim/engine/lockstep.h"
 #include "sim/search/folded_plan.h"
+#include "sim/search/host_lead.h"
 
 namespace dcsim {
 namespace {
@@ -18,18 +20,6 @@ constexpr std::size_t kFoldedStreams = 4;  // candidates leave the offload strea
 
 constexpr std::array<Counter, kFoldedStreams> kCounterOf = {Counter::kCompute, Counter::kGather,
                                                             Counter::kReduce, Counter::kCopy};
-
-constexpr std::size_t At(Counter counter) {
-  return static_cast<std::size_t>(counter);
-}
-
-bool Reached(const Counts& done, const Counts& needs) {
-  bool reached = true;
-  for (std::size_t i = 0; i < kCounters; ++i) {
-    reached = reached && done[i] >= needs[i];
-  }
-  return reached;
-}
 
 /// One stream between two events; the counterpart of StreamState.
 struct FoldedStream {
@@ -54,11 +44,17 @@ struct NextTask {
 /// order. The host is no actor: where it does not wait, it issues tasks at times known beforehand.
 class FoldedRun {
  public:
-  FoldedRun(const FoldedProgram& program, const FoldedPlan& plan, std::uint32_t rank = 0)
+  /// `together`: when ranks went on together before it begins.
+  FoldedRun(const FoldedProgram& program,
+            const FoldedPlan& plan,
+            std::uint32_t rank,
+            std::int64_t together)
       : program_(program),
         plan_(plan),
         gpu_(program.sharing, rank),
-        delays_(plan.syncs.size() + 1) {}
+        delays_(plan.syncs.size() + 1) {
+    gpu_.set_together(together);
+  }
 
   void Run() {
     Begin();
@@ -86,6 +82,11 @@ class FoldedRun {
     return Duration::FromNs(last - first);
   }
 
+  /// HostLead::TogetherBefore of this run.
+  std::optional<std::int64_t> TogetherBefore() const {
+    return lead_.TogetherBefore(program_.sharing.contention);
+  }
+
   // For RunInLockstep.
   /// An event of a stream on the GPU, or the issue of its next task.
   struct Next {
@@ -110,6 +111,7 @@ class FoldedRun {
   void Step(const Next& next) {
     now_ = next.at;
     if (next.issues) {
+      lead_.HostDecides(resolved_);
       host_time_ = now_;
       host_key_ = streams_[next.stream].issued_key;
       to_settle_ |= 1U << next.stream;
@@ -213,8 +215,15 @@ class FoldedRun {
 
   void Start(std::size_t stream, const NextTask& next) {
     const FoldedStream& state = streams_[stream];
-    gpu_.Start(stream, next.task, now_ == state.free_since, PositionInStep(stream, state.next),
-               now_);
+    const bool at_once = now_ == state.free_since;
+    const std::size_t position = PositionInStep(stream, state.next);
+    if (next.task.use == DeviceUse::kCollective && !at_once && !gpu_.running(kComputeStream) &&
+        program_.sharing.contention.idle_wait) {
+      const bool in_first = state.next < program_.first_step[At(kCounterOf[stream])];
+      lead_.NoteIdleWait(position * kFoldedStreams + stream, in_first, now_, now_ - gpu_.together(),
+                         resolved_);
+    }
+    gpu_.Start(stream, next.task, at_once, position, now_);
     if (next.task.device == 0) {
       Count(stream, next.is_wait);
     }
@@ -253,6 +262,9 @@ class FoldedRun {
     while (resolved_ < plan_.syncs.size() && Reached(done_, plan_.syncs[resolved_].needs)) {
       const std::int64_t delay = delays_[resolved_];
       const std::int64_t reach = plan_.syncs[resolved_].reach + delay;
+      if (now_ <= reach) {
+        lead_.HostDecides(resolved_);
+      }
       ++resolved_;
       delays_[resolved_] = now_ <= reach ? delay : delay + (now_ - reach) + program_.synchronize;
     }
@@ -321,7 +333,10 @@ class FoldedRun {
         break;
       }
       ++at;
-      together = start > end ? start : together;
+      if (start > end) {
+        lead_.HostDecides(resolved_);
+        together = start;
+      }
       started = start;
       end = start + task.gpu.device;
     }
@@ -349,6 +364,7 @@ class FoldedRun {
   std::int64_t host_time_ = -1;
   std::uint64_t host_key_ = 0;
   std::uint32_t to_settle_ = 0;
+  HostLead lead_;
 };
 
 }  // namespace
@@ -360,14 +376,24 @@ std::optional<Duration> FindFoldedStepTime(const SearchProblem& problem,
   if (!StaysAhead(program.room, plan)) {
     return std::nullopt;
   }
-  FoldedRun run(program, plan);
-  if (!program.sharing.RanksDiffer()) {
-    run.Run();
-    return run.StepTime();
+  const bool both = program.sharing.RanksDiffer();
+  std::array<std::int64_t, 2> together{};
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    FoldedRun run(program, plan, 0, together[0]);
+    FoldedRun other(program, plan, 1, together[1]);
+    if (both) {
+      FoldedRun::RunBoth(run, other);
+    } else {
+      run.Run();
+    }
+    const auto before = run.TogetherBefore();
+    const auto others_before = other.TogetherBefore();
+    if (!before && !others_before) {
+      return run.StepTime();
+    }
+    together = {before.value_or(together[0]), others_before.value_or(together[1])};
   }
-  FoldedRun other(program, plan, 1);
-  FoldedRun::RunBoth(run, other);
-  return run.StepTime();
+  return std::nullopt;
 }
 
 }  // namespace dcsim

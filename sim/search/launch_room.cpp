@@ -7,10 +7,6 @@
 namespace dcsim {
 namespace {
 
-constexpr std::size_t At(Counter counter) {
-  return static_cast<std::size_t>(counter);
-}
-
 /// By compute task: the first task such that those from it on, the task itself included, fit into
 /// the queue; a task that is alone always does.
 std::vector<std::uint32_t> FindEnded(const std::vector<std::int32_t>& launches,
