@@ -110,6 +110,7 @@ WorkCost OpCost(const CostInputs& inputs, OpId id) {
   return cost;
 }
 
+/// The tensors of its calls, and where they begin.
 std::vector<CollectivePart> CallsOf(const Collective& collective) {
   std::vector<CollectivePart> calls;
   const std::int64_t element = ElementBytes(collective.dtype);

@@ -69,9 +69,9 @@ void GpuSharing::Start(
 /// Before a collective that something else than a task of its stream let start. Where compute waits
 /// for it, ranks are as far apart as they have drifted since they last went on together.
 std::int64_t GpuSharing::GapBefore(std::int64_t now) const {
-  const Contention& contention = options_.contention;
-  if (contention.idle_wait && options_.ranks > 1 && !streams_[kCompute].running) {
-    return options_.start_gap + contention.IdleWait(Duration::FromNs(now - together_)).ns();
+  if (MeetsDriftedRanks()) {
+    return options_.start_gap +
+           options_.contention.IdleWait(Duration::FromNs(now - together_)).ns();
   }
   return peer_ != nullptr ? options_.start_gap : options_.collective_gap;
 }

@@ -48,6 +48,12 @@ class GpuSharing {
   /// Whether the other rank has changed an event() since this was asked.
   bool TakeWoken() { return std::exchange(woken_, false); }
 
+  /// Whether a collective that starts now, later than a task of its stream ended, first waits for
+  /// ranks that have drifted apart (Contention::IdleWait): compute waits for it.
+  bool MeetsDriftedRanks() const {
+    return options_.contention.idle_wait && options_.ranks > 1 && !streams_[kCompute].running;
+  }
+
   /// When something happens next to the stream's running task, kNever without one.
   std::int64_t event(std::size_t stream) const { return streams_[stream].event; }
   bool running(std::size_t stream) const { return streams_[stream].running; }

@@ -217,8 +217,7 @@ class FoldedRun {
     const FoldedStream& state = streams_[stream];
     const bool at_once = now_ == state.free_since;
     const std::size_t position = PositionInStep(stream, state.next);
-    if (next.task.use == DeviceUse::kCollective && !at_once && !gpu_.running(kComputeStream) &&
-        program_.sharing.contention.idle_wait) {
+    if (next.task.use == DeviceUse::kCollective && !at_once && gpu_.MeetsDriftedRanks()) {
       const bool in_first = state.next < program_.first_step[At(kCounterOf[stream])];
       lead_.NoteIdleWait(position * kFoldedStreams + stream, in_first, now_, now_ - gpu_.together(),
                          resolved_);
@@ -376,18 +375,18 @@ std::optional<Duration> FindFoldedStepTime(const SearchProblem& problem,
   if (!StaysAhead(program.room, plan)) {
     return std::nullopt;
   }
-  const bool both = program.sharing.RanksDiffer();
   std::array<std::int64_t, 2> together{};
   for (int attempt = 0; attempt < 2; ++attempt) {
     FoldedRun run(program, plan, 0, together[0]);
-    FoldedRun other(program, plan, 1, together[1]);
-    if (both) {
-      FoldedRun::RunBoth(run, other);
+    std::optional<FoldedRun> other;
+    if (program.sharing.RanksDiffer()) {
+      other.emplace(program, plan, 1, together[1]);
+      FoldedRun::RunBoth(run, *other);
     } else {
       run.Run();
     }
     const auto before = run.TogetherBefore();
-    const auto others_before = other.TogetherBefore();
+    const auto others_before = other ? other->TogetherBefore() : std::nullopt;
     if (!before && !others_before) {
       return run.StepTime();
     }

@@ -104,6 +104,28 @@ TaskId StepKit::Kernel(StreamRole stream, TaskTime time, std::vector<TaskId> wai
   return Add(draft, time);
 }
 
+BufferId StepKit::AddGathered(Bytes bytes, ReleaseMode release) {
+  Buffer buffer;
+  buffer.bytes = bytes;
+  buffer.pool = static_cast<std::uint8_t>(StreamRole::kGather);
+  if (release == ReleaseMode::kRecordStream) {
+    buffer.recorded_streams = StreamBit(StreamRole::kCompute);
+  }
+  return AddBuffer(buffer);
+}
+
+TaskId StepKit::UseAndRelease(BufferId buffer, StreamRole stream, TaskTime time) {
+  TaskDraft use;
+  use.stream = stream;
+  use.Allocate(buffer);
+  const TaskId task = Add(use, time);
+  TaskDraft free;
+  free.kind = TaskKind::kRelease;
+  free.Free(buffer);
+  Add(free, {});
+  return task;
+}
+
 TaskId StepKit::Collective(StreamRole stream,
                            TaskTime time,
                            std::uint8_t communicator,

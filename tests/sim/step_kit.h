@@ -91,6 +91,10 @@ class StepKit {
   BufferId AddBuffer(const Buffer& buffer) { return builder_.AddBuffer(buffer); }
   /// A buffer from the compute stream's pool.
   BufferId AddBuffer(Bytes bytes);
+  /// A gathered parameter, whose release names the compute stream (record_stream) or nobody.
+  BufferId AddGathered(Bytes bytes, ReleaseMode release);
+  /// A kernel that its buffer is allocated for, and the host's release of the buffer right behind.
+  TaskId UseAndRelease(BufferId buffer, StreamRole stream, TaskTime time);
 
   /// Builds the schedule; nothing can be added afterwards.
   const Schedule& schedule();

@@ -15,25 +15,10 @@ constexpr Bytes kPiece = Bytes::MiB(10);
 /// A buffer of the gathers' pool that compute uses for 80 ns, launched in 10, is freed at once; the
 /// host needs 100 ns, and asks for another one.
 struct FreedBesideCompute {
-  explicit FreedBesideCompute(bool recorded) {
-    Buffer buffer;
-    buffer.bytes = kPiece;
-    buffer.pool = static_cast<std::uint8_t>(kGather);
-    buffer.recorded_streams = recorded ? StreamBit(kCompute) : 0;
-    Use(kit.AddBuffer(buffer), kCompute, {80, 10});
+  explicit FreedBesideCompute(ReleaseMode release) {
+    kit.UseAndRelease(kit.AddGathered(kPiece, release), kCompute, {80, 10});
     kit.Host(100);
-    Use(kit.AddBuffer(buffer), kGather, {1, 10});
-  }
-
-  void Use(BufferId buffer, StreamRole stream, TaskTime time) {
-    TaskDraft use;
-    use.stream = stream;
-    use.Allocate(buffer);
-    kit.Add(use, time);
-    TaskDraft free;
-    free.kind = TaskKind::kRelease;
-    free.Free(buffer);
-    kit.Add(free, {});
+    kit.UseAndRelease(kit.AddGathered(kPiece, release), kGather, {1, 10});
   }
 
   Bytes Most(const SimulationOptions& options) {
@@ -46,19 +31,19 @@ struct FreedBesideCompute {
 
 // At 110 ns compute's 80 ns, from 10 on, have passed; a host of 0.7 asks at 77, when they have not.
 TEST(MostReservedTest, AFasterHostMayNeedMore) {
-  FreedBesideCompute step(/*recorded=*/true);
+  FreedBesideCompute step(ReleaseMode::kRecordStream);
   EXPECT_EQ(step.kit.Run().result.memory.reserved.peak, kPiece);
   EXPECT_EQ(step.Most(OneStep()), kPiece * 2);
 }
 
 // What is freed in the order of events is there at once, whatever the host's pace.
 TEST(MostReservedTest, HostsDoNotMatterInTheOrderOfEvents) {
-  FreedBesideCompute step(/*recorded=*/false);
+  FreedBesideCompute step(ReleaseMode::kEventOrdered);
   EXPECT_EQ(step.Most(OneStep()), kPiece);
 }
 
 TEST(MostReservedTest, AKnownHostIsTheOnlyOne) {
-  FreedBesideCompute step(/*recorded=*/true);
+  FreedBesideCompute step(ReleaseMode::kRecordStream);
   SimulationOptions options = OneStep();
   options.host_pace.assign(step.kit.schedule().task_count(), TaskPace{1, true});
   EXPECT_EQ(step.Most(options), kPiece);

@@ -18,35 +18,12 @@ constexpr Bytes kPiece = Bytes::MiB(10);
 /// releases it at once, and the next gather allocates as much.
 struct ReleaseStep {
   explicit ReleaseStep(ReleaseMode release) {
-    Buffer buffer;
-    buffer.bytes = kPiece;
-    buffer.pool = static_cast<std::uint8_t>(kGather);
-    if (release == ReleaseMode::kRecordStream) {
-      buffer.recorded_streams = StreamBit(kCompute);
-    }
-    first = kit.AddBuffer(buffer);
-    second = kit.AddBuffer(buffer);
-    TaskDraft use;
-    use.stream = kCompute;
-    use.Allocate(first);
-    kit.Add(use, {1000});
-    TaskDraft free;
-    free.kind = TaskKind::kRelease;
-    free.Free(first);
-    kit.Add(free, {});
+    kit.UseAndRelease(kit.AddGathered(kPiece, release), kCompute, {1000});
+    second = kit.AddGathered(kPiece, release);
   }
 
   /// The gather, and the release of what it allocated.
-  void AddGather() {
-    TaskDraft draft;
-    draft.stream = kGather;
-    draft.Allocate(second);
-    gather = kit.Add(draft, {1, 5});
-    TaskDraft free;
-    free.kind = TaskKind::kRelease;
-    free.Free(second);
-    kit.Add(free, {});
-  }
+  void AddGather() { gather = kit.UseAndRelease(second, kGather, {1, 5}); }
 
   /// The same behind a wait of the host for the kernel.
   void AddGatherBehindTheKernel() {
@@ -55,7 +32,6 @@ struct ReleaseStep {
   }
 
   StepKit kit;
-  BufferId first;
   BufferId second;
   TaskId gather;
 };
