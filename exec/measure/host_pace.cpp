@@ -6,19 +6,17 @@
 namespace dcsim::exec {
 namespace {
 
-/// Ops of a stretch: launches of two stay below the launch queue of 1,022.
-std::size_t StretchOf(const Schedule& schedule) {
-  constexpr std::ptrdiff_t kMost = 100;
+std::size_t AtMostAll(std::size_t stretch, const Schedule& schedule) {
   const auto ops = std::ranges::count(schedule.tasks(), TaskKind::kCompute, &Task::kind);
-  return static_cast<std::size_t>(std::clamp<std::ptrdiff_t>(ops, 1, kMost));
+  return std::clamp<std::size_t>(static_cast<std::size_t>(ops), 1, stretch);
 }
 
 }  // namespace
 
-HostPace::HostPace(const Schedule& schedule, GpuMarks marks)
+HostPace::HostPace(const Schedule& schedule, std::size_t stretch, GpuMarks marks)
     : schedule_(schedule),
       marks_(std::move(marks)),
-      stretch_(StretchOf(schedule)) {}
+      stretch_(AtMostAll(stretch, schedule)) {}
 
 bool HostPace::Computes(TaskId id) const {
   return schedule_.task(id).kind == TaskKind::kCompute;

@@ -24,7 +24,8 @@ struct GpuMarks {
 /// when it had issued it. Tasks that run on the host, which wait for the GPU, do not count.
 class HostPace : public TaskListener {
  public:
-  HostPace(const Schedule& schedule, GpuMarks marks);
+  ///   stretch   ops, 1 or more; of a schedule of fewer, all of them
+  HostPace(const Schedule& schedule, std::size_t stretch, GpuMarks marks);
 
   void BeforeTask(TaskId id) override;
   void AfterTask(TaskId id) override;

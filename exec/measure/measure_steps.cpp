@@ -24,6 +24,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr std::size_t kFirstStretch = 10;    // ops, where modules load and the GPU is idle mostly
+constexpr std::size_t kStretch = 100;        // two of them stay below the launch queue of 1,022
 constexpr int kBareSteps = 5;                // recorded without labels
 constexpr std::size_t kBareStepsBefore = 2;  // of them, until host and clock are as in training
 
@@ -73,6 +75,38 @@ void RunAndKeepLoss(StepExecutor& executor, int step, RankMeasurement& measureme
   measurement.losses.push_back(sum / static_cast<double>(losses.size()));
 }
 
+/// Times the host of steps that the compute stream runs (HostPace).
+class PaceOnGpu {
+ public:
+  PaceOnGpu(StepExecutor& executor, const Schedule& schedule, std::size_t stretch)
+      : executor_(executor),
+        pace_(schedule,
+              stretch,
+              {[this] { marks_[set_++ % marks_.size()].record(); },
+               [this](std::size_t n) { return marks_[n % marks_.size()].query(); }}) {
+    executor_.Listen(&pace_);
+  }
+  PaceOnGpu(const PaceOnGpu&) = delete;
+  PaceOnGpu& operator=(const PaceOnGpu&) = delete;
+  ~PaceOnGpu() { executor_.Listen(nullptr); }
+
+  /// Behind the last step.
+  std::vector<HostReading> TakeReadings() {
+    executor_.Listen(nullptr);
+    return pace_.TakeReadings();
+  }
+
+ private:
+  StepExecutor& executor_;
+  std::array<at::cuda::CUDAEvent, 4> marks_;  // the last ones
+  std::size_t set_ = 0;
+  HostPace pace_;
+};
+
+Bytes ReservedNow(c10::DeviceIndex device) {
+  return Bytes(c10::cuda::CUDACachingAllocator::getDeviceStats(device).reserved_bytes[0].current);
+}
+
 /// The allocator works as the host goes, so a step's peak is known when the host has issued it.
 class StepPeaks {
  public:
@@ -88,6 +122,7 @@ class StepPeaks {
     measurement.peak_active = std::max(measurement.peak_active, Bytes(stats.active_bytes[0].peak));
     measurement.peak_reserved =
         std::max(measurement.peak_reserved, Bytes(stats.reserved_bytes[0].peak));
+    measurement.reserved_after.emplace_back(stats.reserved_bytes[0].current);
     Start();
   }
 
@@ -108,13 +143,9 @@ void TimeOnGpu(StepExecutor& executor,
   for (int i = 0; i <= settings.steps; ++i) {
     ends.emplace_back(cudaEventDefault);
   }
-  std::array<at::cuda::CUDAEvent, 4> marks;  // the last ones
-  std::size_t set = 0;
-  HostPace pace(schedule, {[&] { marks[set++ % marks.size()].record(); },
-                           [&](std::size_t n) { return marks[n % marks.size()].query(); }});
   PowerMeter meter(device);
   meter.Start();  // takes milliseconds: before the clock of the steps runs
-  executor.Listen(&pace);
+  PaceOnGpu pace(executor, schedule, kStretch);
   const auto cpus_before = ReadCpuTimes();
   ends.front().record();
   for (std::size_t step = 0; step < static_cast<std::size_t>(settings.steps); ++step) {
@@ -122,14 +153,13 @@ void TimeOnGpu(StepExecutor& executor,
     ends[step + 1].record();
     peaks.EndStep(measurement);
   }
-  executor.Listen(nullptr);
+  measurement.hosts = pace.TakeReadings();
   executor.Synchronize();
   const auto cpus_after = ReadCpuTimes();
   if (const auto reading = meter.Stop()) {
     measurement.sm_clock_mhz = reading->sm_clock_mhz;
     measurement.watts = reading->watts;
   }
-  measurement.hosts = pace.TakeReadings();
   if (cpus_before && cpus_after) {
     measurement.stolen = StolenShare(*cpus_before, *cpus_after);
   }
@@ -244,7 +274,16 @@ std::optional<RankMeasurement> MeasureSteps(StepExecutor& executor,
   executor.PrepareInputs(0, settings.warmup_steps + settings.steps + kStepsOfTrace);
   settings.report("warming up, " + std::to_string(settings.warmup_steps) + " steps");
   for (int step = 0; step < settings.warmup_steps; ++step) {
-    RunAndKeepLoss(executor, step, measurement);
+    if (device.is_cuda() && step == 0) {
+      PaceOnGpu pace(executor, schedule, kFirstStretch);
+      RunAndKeepLoss(executor, step, measurement);
+      measurement.first_host = pace.TakeReadings().front();
+    } else {
+      RunAndKeepLoss(executor, step, measurement);
+    }
+    if (device.is_cuda()) {
+      measurement.reserved_after.push_back(ReservedNow(device.index()));
+    }
     if (step == 0 && require_quiet && settings.on_any_rank(!IsQuiet(executor.waiting_delays()))) {
       settings.report("a waiting stream delays kernels: streams are chosen once more");
       return std::nullopt;

@@ -48,7 +48,9 @@ struct RankMeasurement {
   Duration exposed_communication;  // the same
   Duration traced_step;            // between ends on the compute stream, mean
   std::vector<HostReading> hosts;  // of the measured steps, in order
-  std::optional<double> stolen;    // HostReading's, over the measured steps
+  HostReading first_host;          // of the first step to warm up, on a GPU
+  std::vector<Bytes> reserved_after;            // each step up to the last measured one, on a GPU
+  std::optional<double> stolen;                 // HostReading's, over the measured steps
   std::optional<WaitingDelays> waiting_delays;  // behind the measured steps, on a GPU
   std::vector<MeasuredSegment> segments;        // behind the measured steps, where recorded
   std::vector<CollectiveBusy> busy;             // mean over the traced steps

@@ -73,6 +73,8 @@ std::string PrintRankMeasurement(const RankMeasurement& measurement) {
   for (const HostReading& host : measurement.hosts) {
     json["hosts"].push_back(PrintHostReading(host));
   }
+  json["first_host"] = PrintHostReading(measurement.first_host);
+  json["reserved_after"] = PrintByteCounts(measurement.reserved_after);
   json["step_times"] = Json::array();
   for (const Duration time : measurement.step_times) {
     json["step_times"].push_back(time.ns());
@@ -103,6 +105,10 @@ RankMeasurement ParseRankMeasurement(const std::string& text) {
   Faults faults(PointerLocator("measurement of a rank"));
   for (const Json& host : json["hosts"]) {
     measurement.hosts.push_back(ReadHostReading(host, Path(), faults));
+  }
+  measurement.first_host = ReadHostReading(json["first_host"], Path(), faults);
+  for (const Json& bytes : json["reserved_after"]) {
+    measurement.reserved_after.emplace_back(bytes.get<std::int64_t>());
   }
   if (json.contains("waiting")) {
     measurement.waiting_delays = ReadWaitingDelays(json["waiting"], Path(), faults);

@@ -70,6 +70,12 @@ void AddMeasurement(const MeasurementNotes& notes, Json& json) {
     if (rank.host.ops > 0 || rank.host.stolen) {
       entry["host"] = PrintHostReading(rank.host);
     }
+    if (rank.first_host.ops > 0) {
+      entry["first_host"] = PrintHostReading(rank.first_host);
+    }
+    if (!rank.reserved_after.empty()) {
+      entry["reserved_after_bytes"] = PrintByteCounts(rank.reserved_after);
+    }
     if (rank.waiting_delays) {
       entry["waiting_ns"] = PrintWaitingDelays(*rank.waiting_delays);
     }
@@ -105,6 +111,14 @@ Json PrintSegments(const std::vector<MeasuredSegment>& segments) {
   Json json = Json::array();
   for (const MeasuredSegment& segment : segments) {
     json.push_back({segment.address.count() / kMebibyte, segment.bytes.count() / kMebibyte});
+  }
+  return json;
+}
+
+Json PrintByteCounts(const std::vector<Bytes>& counts) {
+  Json json = Json::array();
+  for (const Bytes bytes : counts) {
+    json.push_back(bytes.count());
   }
   return json;
 }

@@ -76,6 +76,9 @@ struct RankReadings {
   double sm_clock_mhz = 0;  // mean over the steps; 0 where it was not read
   double watts = 0;         // the same
   HostReading host;
+  HostReading first_host;  // in the first step of all, in which modules load; until 2026-11-27: not
+                           // read
+  std::vector<Bytes> reserved_after;            // each step, those to warm up included; the same
   std::optional<WaitingDelays> waiting_delays;  // until 2026-11-25: not read
   std::vector<MeasuredSegment> segments;  // in the order in which they were made, where recorded
 };
@@ -129,9 +132,11 @@ struct Result {
 /// The canonical JSON of a result, integers in ns and bytes.
 Json PrintResult(const Result& result);
 
-/// The `host`, the `waiting_ns` and the `segments_mib` of a rank in it.
+/// The `host` or `first_host`, the `waiting_ns`, the `segments_mib` and the `reserved_after_bytes`
+/// of a rank in it.
 Json PrintHostReading(const HostReading& reading);
 Json PrintWaitingDelays(const WaitingDelays& delays);
 Json PrintSegments(const std::vector<MeasuredSegment>& segments);
+Json PrintByteCounts(const std::vector<Bytes>& counts);
 
 }  // namespace dcsim

@@ -86,8 +86,8 @@ std::vector<std::optional<Duration>> ReadTimes(ObjectReader& fields, const char*
   return read;
 }
 
-/// Of the ranks' readings those of their hosts, which results before 2026-11-24 lack, and of
-/// waiting streams, since 2026-11-26.
+/// Of the ranks' readings those of their hosts, which results before 2026-11-24 lack, of waiting
+/// streams, since 2026-11-26, of the hosts in the first step, since 2026-11-27.
 std::vector<RankReadings> ReadRanks(ObjectReader& object) {
   std::vector<RankReadings> ranks;
   const Json* list = object.RequireArray("ranks");
@@ -98,6 +98,9 @@ std::vector<RankReadings> ReadRanks(ObjectReader& object) {
     RankReadings& readings = ranks.emplace_back();
     if (const Json* host = rank.Find("host")) {
       readings.host = ReadHostReading(*host, rank.At("host"), object.faults());
+    }
+    if (const Json* host = rank.Find("first_host")) {
+      readings.first_host = ReadHostReading(*host, rank.At("first_host"), object.faults());
     }
     if (const Json* delays = rank.Find("waiting_ns")) {
       readings.waiting_delays = ReadWaitingDelays(*delays, rank.At("waiting_ns"), object.faults());

@@ -108,7 +108,8 @@ Result MeasuredResult(const Graph& graph,
     notes.ranks.push_back({rank.compute, rank.exposed_communication, rank.traced_step,
                            rank.peak_allocated, rank.least_peak_allocated, rank.peak_reserved,
                            rank.outside_allocator, rank.sm_clock_mhz, rank.watts,
-                           HostOf(rank, middle), rank.waiting_delays, rank.segments});
+                           HostOf(rank, middle), rank.first_host, rank.reserved_after,
+                           rank.waiting_delays, rank.segments});
   }
   result.step_time = Median(notes.step_times);
   const exec::RankMeasurement& waited_for = LeastExposed(ranks);

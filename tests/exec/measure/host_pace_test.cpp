@@ -43,7 +43,7 @@ std::vector<bool> Read(const HostReading& reading) {
 }
 
 std::vector<HostReading> ReadingsOf(const Schedule& schedule, int steps, const GpuMarks& marks) {
-  HostPace pace(schedule, marks);
+  HostPace pace(schedule, 100, marks);
   for (int step = 0; step < steps; ++step) {
     RunStep(schedule, pace);
   }
@@ -68,7 +68,7 @@ TEST(HostPaceTest, AStretchIsAHundredOpsOrTheStep) {
 TEST(HostPaceTest, OpsAndTasksBetweenThemCountApart) {
   const Schedule schedule = StepsOf(1);
   LaggingGpu gpu;
-  HostPace pace(schedule, gpu.marks());
+  HostPace pace(schedule, 100, gpu.marks());
   for (std::size_t i = 0; i < schedule.task_count(); ++i) {
     pace.BeforeTask(TaskId(i));
     if (schedule.task(TaskId(i)).kind == TaskKind::kOptimizerStep) {
