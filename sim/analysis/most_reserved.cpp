@@ -19,7 +19,7 @@ Bytes MostReserved(const Schedule& schedule,
                    SimulationOptions options) {
   options.allocator.capacity = kMaxCapacity;
   const AllocatorConfig& allocator = options.allocator;
-  const bool known = allocator.expandable_segments || !allocator.segment_addresses.empty();
+  const bool known = allocator.expandable_segments || !allocator.recorded_segments.empty();
   const std::uint32_t orders = known ? 0 : kSegmentOrders;
   Bytes most;
   const auto try_them = [&] {

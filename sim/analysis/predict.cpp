@@ -124,7 +124,7 @@ SimulationOptions OptionsFor(const Schedule& schedule, const Cluster& cluster) {
 SimulationOptions OptionsFor(const Schedule& schedule, const PredictionInputs& inputs) {
   SimulationOptions options = OptionsFor(schedule, inputs.cluster);
   options.host_pace = inputs.host_pace;
-  options.allocator.segment_addresses = inputs.segment_addresses;
+  options.allocator.recorded_segments = inputs.recorded_segments;
   return options;
 }
 

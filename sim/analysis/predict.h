@@ -20,7 +20,7 @@ struct PredictionInputs {
   const Cluster& cluster;
   double clock_mhz = 0;  // SM clock; 0: that which its power limit leaves a GPU in each schedule
   std::vector<TaskPace> host_pace = {};               // as in SimulationOptions
-  std::vector<std::uint64_t> segment_addresses = {};  // as in AllocatorConfig
+  std::vector<SegmentPlace> recorded_segments = {};   // as in AllocatorConfig
 };
 
 /// The schedule of a plan on this cluster's GPUs: Lower with the profile's footprints and the GPU's

@@ -21,6 +21,14 @@ inline constexpr Bytes kDriverReserve = Bytes::MiB(2);
 /// Number of size classes of `roundup_power2_divisions`: 1 MiB, 2 MiB, 4 MiB ... 32 GiB and above.
 inline constexpr std::size_t kRoundupClasses = 16;
 
+/// A segment of a recorded run.
+struct SegmentPlace {
+  std::uint64_t address = 0;
+  Bytes bytes;
+
+  bool operator==(const SegmentPlace&) const = default;
+};
+
 /// Settings of PyTorch's CUDA caching allocator, by the names of PYTORCH_ALLOC_CONF where it has
 /// one. The defaults are PyTorch's.
 struct AllocatorConfig {
@@ -47,9 +55,9 @@ struct AllocatorConfig {
   /// No setting of PyTorch's: where the driver puts segments, which decides between free blocks of
   /// one size. 0: each below the one before it; n: the n-th of many shuffled orders.
   std::uint32_t segment_order = 0;
-  /// Nor this: addresses of the segments of a recorded run, in the order in which it made them, in
-  /// place of an order; later ones lie below.
-  std::vector<std::uint64_t> segment_addresses;
+  /// Nor this: where a recorded run had its segments, in the order in which it made them, in place
+  /// of an order. A segment takes the next place of its size; where none is left it lies below all.
+  std::vector<SegmentPlace> recorded_segments;
 };
 
 /// Largest rounded size that the small pool serves.

@@ -64,7 +64,7 @@ void AppendBlock(SegmentView& view, const Block& block) {
 CachingAllocator::CachingAllocator(const AllocatorConfig& config, SegmentPlacement placement)
     : state_(config,
              placement                           ? std::move(placement)
-             : !config.segment_addresses.empty() ? RecordedPlacement(config.segment_addresses)
+             : !config.recorded_segments.empty() ? RecordedPlacement(config.recorded_segments)
                                                  : ShuffledPlacement(config.segment_order)) {
   CheckConfig(config);
 }

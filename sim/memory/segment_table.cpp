@@ -1,9 +1,10 @@
 #include "sim/memory/segment_table.h"
 
+#include <map>
+#include <queue>
 #include <utility>
 
 #include "model/base/error.h"
-#include "sim/memory/allocator_config.h"
 
 namespace dcsim {
 namespace {
@@ -40,10 +41,16 @@ SegmentPlacement ShuffledPlacement(std::uint32_t order) {
   };
 }
 
-SegmentPlacement RecordedPlacement(const std::vector<std::uint64_t>& addresses) {
-  return [addresses, next = std::size_t{0}, lowest = kEndOfAddresses](const Segment& made) mutable {
-    if (next < addresses.size()) {
-      return kEndOfAddresses + addresses[next++];
+SegmentPlacement RecordedPlacement(const std::vector<SegmentPlace>& recorded) {
+  std::map<Bytes, std::queue<std::uint64_t>> places;
+  for (const SegmentPlace& place : recorded) {
+    places[place.bytes].push(place.address);
+  }
+  return [places, lowest = kEndOfAddresses](const Segment& made) mutable {
+    if (const auto left = places.find(made.bytes); left != places.end() && !left->second.empty()) {
+      const std::uint64_t address = kEndOfAddresses + left->second.front();
+      left->second.pop();
+      return address;
     }
     lowest -= static_cast<std::uint64_t>(RoundUp(made.bytes.count(), kSmallSegment.count()));
     return lowest;

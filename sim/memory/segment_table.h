@@ -6,6 +6,7 @@
 
 #include "model/base/ids.h"
 #include "model/base/units.h"
+#include "sim/memory/allocator_config.h"
 #include "sim/memory/block_table.h"
 
 namespace dcsim {
@@ -38,8 +39,8 @@ using SegmentPlacement = std::function<std::uint64_t(const Segment& segment)>;
 /// empty for order 0.
 SegmentPlacement ShuffledPlacement(std::uint32_t order);
 
-/// Addresses as recorded (AllocatorConfig::segment_addresses), then each below all before it.
-SegmentPlacement RecordedPlacement(const std::vector<std::uint64_t>& addresses);
+/// Addresses as recorded (AllocatorConfig::recorded_segments). `recorded` lie apart.
+SegmentPlacement RecordedPlacement(const std::vector<SegmentPlace>& recorded);
 
 /// The segments of an allocator, by dense index; indices of removed segments are given out again.
 class SegmentTable {

@@ -57,10 +57,10 @@ Cluster WithDelaysOf(const Result& measured, const Cluster& cluster) {
   return changed;
 }
 
-std::vector<std::uint64_t> SegmentAddresses(const Result& measured) {
-  std::vector<std::uint64_t> addresses;
+std::vector<SegmentPlace> RecordedSegments(const Result& measured) {
+  std::vector<SegmentPlace> recorded;
   if (!measured.measurement) {
-    return addresses;
+    return recorded;
   }
   Bytes most;
   for (const RankReadings& rank : measured.measurement->ranks) {
@@ -72,12 +72,12 @@ std::vector<std::uint64_t> SegmentAddresses(const Result& measured) {
       continue;
     }
     most = reserved;
-    addresses.clear();
+    recorded.clear();
     for (const MeasuredSegment& segment : rank.segments) {
-      addresses.push_back(static_cast<std::uint64_t>(segment.address.count()));
+      recorded.push_back({static_cast<std::uint64_t>(segment.address.count()), segment.bytes});
     }
   }
-  return addresses;
+  return recorded;
 }
 
 Prediction PredictPlan(const Result& measured,
@@ -90,7 +90,7 @@ Prediction PredictPlan(const Result& measured,
                 std::to_string(cluster.gpus()));
   }
   PredictionInputs inputs = InputsOf(loaded, cluster);
-  inputs.segment_addresses = SegmentAddresses(measured);
+  inputs.recorded_segments = RecordedSegments(measured);
   return Predict(LowerFor(plan, inputs), plan, inputs, keep_timeline);
 }
 

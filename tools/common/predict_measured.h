@@ -16,9 +16,9 @@ namespace dcsim {
 /// of the rank with the longest, for which the others wait.
 Cluster WithDelaysOf(const Result& measured, const Cluster& cluster);
 
-/// Where a measured result's process had its segments: addresses in the order in which they were
-/// made, of the rank that reserved most. None where they were not recorded.
-std::vector<std::uint64_t> SegmentAddresses(const Result& measured);
+/// Where a measured result's process had its segments, of the rank that reserved most. None where
+/// they were not recorded.
+std::vector<SegmentPlace> RecordedSegments(const Result& measured);
 
 /// The prediction for a plan that was executed on `plan.ranks` GPUs, with segments where the
 /// measured process had them, if it recorded that. Throws Error when the cluster has fewer GPUs.

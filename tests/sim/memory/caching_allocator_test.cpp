@@ -53,17 +53,20 @@ TEST(SegmentOrderTest, DecidesBetweenFreeBlocksOfOneSize) {
   EXPECT_EQ(second_is_taken.size(), 2U);
 }
 
-// As far as they are recorded; then each below all before it, in any place.
-TEST(SegmentOrderTest, RecordedAddressesAreTakenInTheirOrder) {
+// By their sizes, so that those of another run do not overlap; the third and the fourth of 12 MiB
+// lie below all others.
+TEST(SegmentOrderTest, RecordedPlacesAreTakenInTheirOrder) {
   AllocatorConfig config;
-  config.segment_addresses = {40 * kMiB, 0, 80 * kMiB};
+  config.recorded_segments = {
+      {40 * kMiB, Bytes::MiB(12)}, {100 * kMiB, Bytes::MiB(30)}, {0, Bytes::MiB(12)}};
   AllocatorHarness harness(config);
   std::vector<std::uint64_t> addresses;
-  for (int i = 0; i < 5; ++i) {
-    addresses.push_back(harness.allocator.BlockAddress(harness.Allocate(Bytes::MiB(12))));
+  for (const int mebibytes : {12, 12, 30, 12, 12}) {
+    const BlockHandle block = harness.Allocate(Bytes::MiB(mebibytes));
+    addresses.push_back(harness.allocator.BlockAddress(block));
   }
   EXPECT_EQ(addresses[0] - addresses[1], 40U * kMiB);
-  EXPECT_EQ(addresses[2] - addresses[1], 80U * kMiB);
+  EXPECT_EQ(addresses[2] - addresses[1], 100U * kMiB);
   EXPECT_EQ(addresses[1] - addresses[3], 12U * kMiB);
   EXPECT_EQ(addresses[3] - addresses[4], 12U * kMiB);
 }

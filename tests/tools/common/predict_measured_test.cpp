@@ -38,15 +38,17 @@ TEST(WithDelaysOfTest, AreTheExpectedOnesWhereNobodyReadThem) {
   EXPECT_EQ(WithDelaysOf(measured, Expecting(Delays(550, 550))).gpu.gaps.waiting, Delays(550, 550));
 }
 
-TEST(SegmentAddressesTest, AreThoseOfTheRankThatReservedMost) {
+TEST(RecordedSegmentsTest, AreThoseOfTheRankThatReservedMost) {
   Result measured;
   measured.measurement.emplace().ranks.resize(3);
-  EXPECT_TRUE(SegmentAddresses(measured).empty());
+  EXPECT_TRUE(RecordedSegments(measured).empty());
   measured.measurement->ranks[0].segments = {{Bytes::MiB(2), Bytes::MiB(20)},
                                              {Bytes::MiB(0), Bytes::MiB(2)}};
   measured.measurement->ranks[1].segments = {{Bytes::MiB(32), Bytes::MiB(24)},
                                              {Bytes::MiB(0), Bytes::MiB(2)}};
-  EXPECT_EQ(SegmentAddresses(measured), (std::vector<std::uint64_t>{std::uint64_t{32} << 20U, 0}));
+  EXPECT_EQ(RecordedSegments(measured),
+            (std::vector<SegmentPlace>{{std::uint64_t{32} << 20U, Bytes::MiB(24)},
+                                       {0, Bytes::MiB(2)}}));
 }
 
 }  // namespace
