@@ -133,6 +133,12 @@ bool GpuSharing::Advance(std::size_t stream, std::int64_t now) {
       BeginWork(stream, now);
       return false;
     case Phase::kWorking:
+      if (streams_[stream].task.use == DeviceUse::kCollective &&
+          WorkLeft(streams_[stream], now) > 0) {
+        streams_[stream].event = WorkEnd(streams_[stream]);
+        disturbed_ = true;  // no longer by others' gathers
+        return false;
+      }
       if (TurnToOwnShard(stream, now)) {
         return false;
       }
@@ -245,6 +251,7 @@ bool GpuSharing::TurnToOwnShard(std::size_t stream, std::int64_t now) {
     return false;
   }
   state.own_shard = true;
+  peers_read_ = now;
   disturbed_ = true;
   SeekRoom(stream, now);
   return true;
@@ -313,6 +320,8 @@ void GpuSharing::End(std::size_t stream, std::int64_t now) {
   disturbed_ = true;
   if (state.task.use == DeviceUse::kCollective) {
     collective_ended_ = now;
+  } else if (UseOf(state) == DeviceUse::kCopyEngine && state.task.device > 0) {
+    peers_read_ = now;
   }
   if (stream != kCompute) {
     return;

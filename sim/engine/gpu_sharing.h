@@ -149,8 +149,10 @@ class GpuSharing {
   static DeviceUse UseOf(const Stream& state);
   static bool TakesMultiprocessors(const Stream& state);
   std::int32_t RateBeside(const Stream& beside, const Stream& disturbing) const;
-  bool LinksAreCrowded() const;
-  std::int32_t RateOf(std::size_t stream) const;
+  bool OthersGather(std::int64_t now) const;
+  bool LinksAreCrowded(std::int64_t now) const;
+  std::int32_t RateOf(std::size_t stream, std::int64_t now) const;
+  std::int64_t NextEvent(const Stream& state, std::int64_t now) const;
   void UpdateRates(std::int64_t now);
 
   const Options& options_;
@@ -160,6 +162,7 @@ class GpuSharing {
   std::array<Stream, kStreamCount> streams_;
   std::int64_t together_ = 0;           // when compute last went on as on all other ranks
   std::int64_t collective_ended_ = -1;  // the last one
+  std::int64_t peers_read_ = -1;        // when this rank last ended to read others' memory
   bool disturbed_ = false;              // a task has started or ended since rates were looked at
 };
 

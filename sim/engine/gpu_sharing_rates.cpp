@@ -46,11 +46,18 @@ std::int32_t GpuSharing::RateBeside(const Stream& beside, const Stream& disturbi
   return Contention::kAlone - (Contention::kAlone - rate) * other.demand / Contention::kAlone;
 }
 
-/// Whether a collective works while GPUs read each other's memory: over the same links. Ranks do
-/// much the same, so what this one gathers stands for the others.
-bool GpuSharing::LinksAreCrowded() const {
+/// Whether other ranks may read each other's memory when this one does not: they do much the same,
+/// but earlier or later, by what ranks are apart at most.
+bool GpuSharing::OthersGather(std::int64_t now) const {
+  return peers_read_ >= 0 && options_.ranks > 1 && options_.contention.idle_wait &&
+         now < peers_read_ + options_.contention.most_apart.ns();
+}
+
+/// Whether a collective works while GPUs read each other's memory: over the same links.
+bool GpuSharing::LinksAreCrowded(std::int64_t now) const {
   const Stream& gather = streams_[static_cast<std::size_t>(StreamRole::kGather)];
-  if (!gather.running || UseOf(gather) != DeviceUse::kCopyEngine) {
+  const bool gathers = gather.running && UseOf(gather) == DeviceUse::kCopyEngine;
+  if (!gathers && !OthersGather(now)) {
     return false;
   }
   return std::any_of(streams_.begin(), streams_.end(), [](const Stream& state) {
@@ -59,8 +66,11 @@ bool GpuSharing::LinksAreCrowded() const {
   });
 }
 
-std::int32_t GpuSharing::RateOf(std::size_t stream) const {
+std::int32_t GpuSharing::RateOf(std::size_t stream, std::int64_t now) const {
   std::int32_t rate = Contention::kAlone;
+  if (streams_[stream].task.use == DeviceUse::kCollective && OthersGather(now)) {
+    rate = options_.contention.Rate(DeviceUse::kCollective, DeviceUse::kCopyEngine);
+  }
   for (std::size_t s = 0; s < kStreamCount; ++s) {
     if (s != stream && Disturbs(s)) {
       rate = std::min(rate, RateBeside(streams_[stream], streams_[s]));
@@ -68,10 +78,21 @@ std::int32_t GpuSharing::RateOf(std::size_t stream) const {
   }
   const GpuTask& task = streams_[stream].task;
   const std::int64_t longer = options_.contention.crowded_kernel.ns() * (options_.ranks - 1);
-  if (longer > 0 && stream == kCompute && task.use == DeviceUse::kStreaming && LinksAreCrowded()) {
+  if (longer > 0 && stream == kCompute && task.use == DeviceUse::kStreaming && LinksAreCrowded(now)) {
     return task.RateOfLongerKernels(rate, longer);
   }
   return rate;
+}
+
+/// When what works at the speed of now ends, or may go on at another speed.
+std::int64_t GpuSharing::NextEvent(const Stream& state, std::int64_t now) const {
+  if (state.displaced_by != 0) {
+    return state.places_free;
+  }
+  const std::int64_t end = std::max(WorkEnd(state), state.own_end);
+  return state.task.use == DeviceUse::kCollective && OthersGather(now)
+             ? std::min(end, peers_read_ + options_.contention.most_apart.ns())
+             : end;
 }
 
 void GpuSharing::UpdateRates(std::int64_t now) {
@@ -84,15 +105,14 @@ void GpuSharing::UpdateRates(std::int64_t now) {
     if (!state.running || state.phase != Phase::kWorking) {
       continue;
     }
-    const std::int32_t rate = RateOf(s);
-    if (rate == state.work_rate) {
+    const std::int32_t rate = RateOf(s, now);
+    if (rate == state.work_rate && !OthersGather(now)) {
       continue;
     }
     state.work_left = WorkLeft(state, now);
     state.work_updated = now;
     state.work_rate = rate;
-    state.event =
-        state.displaced_by != 0 ? state.places_free : std::max(WorkEnd(state), state.own_end);
+    state.event = NextEvent(state, now);
   }
 }
 
