@@ -8,6 +8,9 @@ namespace {
 // Where the file does not say: over a launch, as measured on H200s (docs/costs.md, Host).
 constexpr double kRecordOfLaunch = 0.08;
 constexpr double kTakeBackOfLaunch = 0.24;
+// The same, of first steps: medians of 78 on two and four H200s (docs/memory.md, When events pass).
+constexpr Duration kFirstCall = Duration::FromUs(13'000);
+constexpr Duration kFirstCollective = Duration::FromUs(80'000);
 
 HostCosts ReadHostCosts(const Json& value, const Path& path, Faults& faults) {
   ObjectReader object(value, path, faults);
@@ -26,6 +29,10 @@ HostCosts ReadHostCosts(const Json& value, const Path& path, Faults& faults) {
   object.Optional("record", ReadDuration, host.record);
   host.take_back = Scaled(host.launch, kTakeBackOfLaunch);
   object.Optional("take_back", ReadDuration, host.take_back);
+  host.first_call = kFirstCall;
+  object.Optional("first_call", ReadDuration, host.first_call);
+  host.first_collective = kFirstCollective;
+  object.Optional("first_collective", ReadDuration, host.first_collective);
   if (object.Optional("launch_queue", ReadInteger, host.launch_queue)) {
     CheckPositive(object, "launch_queue", host.launch_queue);
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 namespace dcsim {
 namespace {
@@ -84,6 +85,19 @@ std::vector<std::optional<Duration>> ReadTimes(ObjectReader& fields, const char*
     }
   }
   return read;
+}
+
+/// None where there is no list; what is no number, as JSON writes losses that are not finite, is
+/// not a number here either.
+std::vector<double> ReadLosses(ObjectReader& object) {
+  std::vector<double> losses;
+  if (const Json* list = object.Find("losses"); list != nullptr && list->is_array()) {
+    for (const Json& loss : *list) {
+      losses.push_back(loss.is_number() ? loss.get<double>()
+                                        : std::numeric_limits<double>::quiet_NaN());
+    }
+  }
+  return losses;
 }
 
 /// Of the ranks' readings those of their hosts, which results before 2026-11-24 lack, of waiting
@@ -201,7 +215,14 @@ Result ReadResult(const Json& document, const Locator& locate) {
   }
   object.Required("gpus", ReadInteger, result.gpus);
   if (object.Find("ranks") != nullptr) {
-    result.measurement.emplace().ranks = ReadRanks(object);
+    MeasurementNotes& notes = result.measurement.emplace();
+    notes.ranks = ReadRanks(object);
+    if (object.Find("step_times_ns") != nullptr) {
+      for (const auto& time : ReadTimes(object, "step_times_ns")) {
+        notes.step_times.push_back(time.value_or(Duration()));
+      }
+    }
+    notes.losses = ReadLosses(object);
   }
   faults.ThrowIfAny();
   return result;

@@ -2,17 +2,9 @@
 
 #include <algorithm>
 
+#include "sim/analysis/first_steps.h"
+
 namespace dcsim {
-namespace {
-
-/// Whether the pace of the host decides when memory comes back.
-bool FollowsTime(const Schedule& schedule) {
-  const auto buffers = schedule.buffers();
-  return std::any_of(buffers.begin(), buffers.end(),
-                     [](const Buffer& buffer) { return buffer.recorded_streams != 0; });
-}
-
-}  // namespace
 
 Bytes MostReserved(const Schedule& schedule,
                    std::span<const WorkCost> costs,
@@ -30,7 +22,7 @@ Bytes MostReserved(const Schedule& schedule,
     try_them();
   }
   options.allocator.segment_order = 0;
-  if (options.host_pace.empty() && FollowsTime(schedule)) {
+  if (options.host_pace.empty() && MemoryFollowsTime(schedule)) {
     for (const double slowdown : kHostsTried) {
       options.host_pace.assign(schedule.task_count(), TaskPace{slowdown, false});
       try_them();

@@ -128,13 +128,26 @@ SimulationOptions OptionsFor(const Schedule& schedule, const PredictionInputs& i
   return options;
 }
 
+Bytes MostReservedBy(const Schedule& schedule,
+                     std::span<const WorkCost> costs,
+                     const PredictionInputs& inputs) {
+  SimulationOptions options = OptionsFor(schedule, inputs);
+  if (MemoryFollowsTime(schedule)) {
+    FirstSteps few = inputs.first_steps;
+    few.warmup = FirstSteps().warmup;
+    few.measured = FirstSteps().measured;
+    options = FromTheFirst(few, schedule, inputs.graph, inputs.cluster.host, options);
+  }
+  return MostReserved(schedule, costs, options);
+}
+
 Prediction Predict(const Schedule& schedule,
                    const Plan& plan,
                    const PredictionInputs& inputs,
                    bool keep_timeline) {
   const auto [costs, clock_mhz] = CostsAtClock(schedule, inputs);
   SimulationOptions options = OptionsFor(schedule, inputs);
-  const Bytes most = MostReserved(schedule, costs, options);
+  const Bytes most = MostReservedBy(schedule, costs, inputs);
   if (most > options.allocator.capacity) {
     options = AtTypicalStep(schedule, costs, options);
   }
@@ -145,7 +158,17 @@ Prediction Predict(const Schedule& schedule,
   if (keep_timeline) {
     observers.push_back(&recorder);
   }
-  const Simulation simulation = Simulate(schedule, costs, options, observers);
+  Simulation simulation = Simulate(schedule, costs, options, observers);
+  if (MemoryFollowsTime(schedule) && simulation.outcome == Outcome::kCompleted) {
+    const Simulation job = Simulate(schedule, costs,
+                                    FromTheFirst(inputs.first_steps, schedule, inputs.graph,
+                                                 inputs.cluster.host, OptionsFor(schedule, inputs)),
+                                    {});
+    if (job.outcome == Outcome::kCompleted) {
+      simulation.memory.reserved = job.memory.reserved;
+      simulation.memory.active = job.memory.active;
+    }
+  }
 
   Prediction prediction;
   Result& result = prediction.result;

@@ -9,6 +9,7 @@
 #include "model/ir/result.h"
 #include "model/ir/schedule.h"
 #include "model/ir/timeline.h"
+#include "sim/analysis/first_steps.h"
 #include "sim/engine/simulate.h"
 
 namespace dcsim {
@@ -19,8 +20,9 @@ struct PredictionInputs {
   const Profile* profile;
   const Cluster& cluster;
   double clock_mhz = 0;  // SM clock; 0: that which its power limit leaves a GPU in each schedule
-  std::vector<TaskPace> host_pace = {};               // as in SimulationOptions
-  std::vector<SegmentPlace> recorded_segments = {};   // as in AllocatorConfig
+  std::vector<TaskPace> host_pace = {};              // as in SimulationOptions
+  std::vector<SegmentPlace> recorded_segments = {};  // as in AllocatorConfig
+  FirstSteps first_steps = {};  // how the job begins, where memory follows time
 };
 
 /// The schedule of a plan on this cluster's GPUs: Lower with the profile's footprints and the GPU's
@@ -44,8 +46,16 @@ struct Prediction {
   std::optional<Timeline> timeline;  // of the measured step, when asked for and completed
 };
 
-/// Simulates a schedule and reports it in the keys of a result. Where the allocator may have to
-/// give cache back, so that steps differ, the measured step is the typical one (AtTypicalStep).
+/// MostReserved in such a job, at these costs and options; where memory follows time from its first
+/// step on, in which modules load.
+Bytes MostReservedBy(const Schedule& schedule,
+                     std::span<const WorkCost> costs,
+                     const PredictionInputs& inputs);
+
+/// Simulates a schedule and reports it in the keys of a result. Where memory follows time what is
+/// reserved, and active, is that of a job that is simulated from its first step on. Where the
+/// allocator may have to give cache back, so that steps differ, the measured step is the typical
+/// one (AtTypicalStep).
 ///
 ///   keep_timeline   whether the measured step is kept task by task
 ///

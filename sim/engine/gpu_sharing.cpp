@@ -320,8 +320,6 @@ void GpuSharing::End(std::size_t stream, std::int64_t now) {
   disturbed_ = true;
   if (state.task.use == DeviceUse::kCollective) {
     collective_ended_ = now;
-  } else if (UseOf(state) == DeviceUse::kCopyEngine && state.task.device > 0) {
-    peers_read_ = now;
   }
   if (stream != kCompute) {
     return;

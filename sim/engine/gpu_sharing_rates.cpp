@@ -78,7 +78,8 @@ std::int32_t GpuSharing::RateOf(std::size_t stream, std::int64_t now) const {
   }
   const GpuTask& task = streams_[stream].task;
   const std::int64_t longer = options_.contention.crowded_kernel.ns() * (options_.ranks - 1);
-  if (longer > 0 && stream == kCompute && task.use == DeviceUse::kStreaming && LinksAreCrowded(now)) {
+  if (longer > 0 && stream == kCompute && task.use == DeviceUse::kStreaming &&
+      LinksAreCrowded(now)) {
     return task.RateOfLongerKernels(rate, longer);
   }
   return rate;

@@ -45,6 +45,9 @@ struct SimulationOptions {
   Contention contention;
   std::optional<Bytes> pinned_memory;  // of the host that one rank may take; nothing: no limit
   std::vector<TaskPace> host_pace;     // by task; empty: as priced
+  std::vector<Duration> first_calls;   // by task: what its host call takes longer in the first step
+                                       // of all, in which modules load; empty: nothing
+  std::uint32_t awaited_steps = 0;     // the first ones, at whose end the host waits for the GPU
 };
 
 enum class Outcome : std::uint8_t { kCompleted, kOutOfMemory, kDeadlock, kOutOfPinnedMemory };

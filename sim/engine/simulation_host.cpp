@@ -39,6 +39,11 @@ void SimulationRun::BeginStep() {
 /// The host turns to its next task.
 void SimulationRun::BeginTask() {
   while (host_.task == program_.task_count() && host_.step < steps_) {
+    if (host_.step < options_.awaited_steps && !AllStreamsIdle()) {
+      host_.phase = HostPhase::kAwaitingStep;
+      host_event_ = kNever;
+      return;
+    }
     host_.task = 0;
     ++host_.step;
     EndSteps();
@@ -115,6 +120,9 @@ Duration SimulationRun::BusyTime() {
   if (host_.waited) {
     busy += options_.synchronize;
   }
+  if (host_.step == 0 && !options_.first_calls.empty()) [[unlikely]] {
+    busy += options_.first_calls[host_.task];
+  }
   if (memory_.recorded_events() != 0) {
     busy += AllocatorEvents();
   }
@@ -152,6 +160,9 @@ void SimulationRun::StepHost() {
     case HostPhase::kSynchronizing:
       AfterMemory(memory_.Resume(progress_));
       return;
+    case HostPhase::kAwaitingStep:
+      BeginTask();
+      return;
     case HostPhase::kDone:
       return;
   }
@@ -188,9 +199,11 @@ void SimulationRun::IssueTask() {
 
 /// A stream has moved on; perhaps that is what the host waits for.
 void SimulationRun::WakeHost() {
-  const bool over = (host_.phase == HostPhase::kWaiting && HostWaitsOver()) ||
-                    (host_.phase == HostPhase::kQueueFull && queued_ <= host_.room) ||
-                    (host_.phase == HostPhase::kSynchronizing && AllStreamsIdle());
+  const bool over =
+      (host_.phase == HostPhase::kWaiting && HostWaitsOver()) ||
+      (host_.phase == HostPhase::kQueueFull && queued_ <= host_.room) ||
+      ((host_.phase == HostPhase::kSynchronizing || host_.phase == HostPhase::kAwaitingStep) &&
+       AllStreamsIdle());
   if (over && host_event_ == kNever) {
     host_event_ = now_;
   }

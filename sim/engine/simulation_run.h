@@ -38,6 +38,7 @@ enum class HostPhase : std::uint8_t {
   kSynchronizing,  // for all streams, so that the allocator can try again
   kQueueFull,      // for room in the compute stream's queue
   kLaunching,      // busy with launches behind the first of the task that it has issued
+  kAwaitingStep,   // for all streams, at the end of a step
   kDone,
 };
 

@@ -80,6 +80,26 @@ std::vector<SegmentPlace> RecordedSegments(const Result& measured) {
   return recorded;
 }
 
+FirstSteps FirstStepsOf(const Result& measured, const HostCosts& host) {
+  FirstSteps steps;
+  if (!measured.measurement || measured.measurement->step_times.empty()) {
+    return steps;
+  }
+  const MeasurementNotes& notes = *measured.measurement;
+  steps.awaited = static_cast<std::uint32_t>(notes.losses.size());
+  steps.warmup = steps.awaited;
+  steps.measured = static_cast<std::uint32_t>(notes.step_times.size());
+  for (const RankReadings& rank : notes.ranks) {
+    Duration read;
+    for (const auto& time : rank.first_host.times) {
+      read += time.value_or(Duration());
+    }
+    // Without loads the first steps read took up to 1.5 such calls, with them from eight on.
+    steps.modules_load &= rank.first_host.ops == 0 || read > host.first_call * 4;
+  }
+  return steps;
+}
+
 Prediction PredictPlan(const Result& measured,
                        const ProfiledWorkload& loaded,
                        const Plan& plan,
@@ -91,6 +111,7 @@ Prediction PredictPlan(const Result& measured,
   }
   PredictionInputs inputs = InputsOf(loaded, cluster);
   inputs.recorded_segments = RecordedSegments(measured);
+  inputs.first_steps = FirstStepsOf(measured, cluster.host);
   return Predict(LowerFor(plan, inputs), plan, inputs, keep_timeline);
 }
 

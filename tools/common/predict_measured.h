@@ -20,6 +20,10 @@ Cluster WithDelaysOf(const Result& measured, const Cluster& cluster);
 /// they were not recorded.
 std::vector<SegmentPlace> RecordedSegments(const Result& measured);
 
+/// How a measured result's process began: `dc-run` reads the loss after each step to warm up. Where
+/// the host was read in the first step it tells whether modules loaded in that.
+FirstSteps FirstStepsOf(const Result& measured, const HostCosts& host);
+
 /// The prediction for a plan that was executed on `plan.ranks` GPUs, with segments where the
 /// measured process had them, if it recorded that. Throws Error when the cluster has fewer GPUs.
 Prediction PredictPlan(const Result& measured,

@@ -39,19 +39,18 @@ std::vector<Scored> Shown(const std::vector<Scored>& front) {
   return shown;
 }
 
-/// What MostReserved says of a plan, at the clock that its own step leaves.
-Bytes MostReservedBy(const Plan& plan, const PredictionInputs& inputs) {
+/// What a plan may reserve at most, at the clock that its own step leaves.
+Bytes MostReservedByPlan(const Plan& plan, const PredictionInputs& inputs) {
   const Schedule schedule = LowerFor(plan, inputs);
-  const ClockedCosts clocked = CostsAtClock(schedule, inputs);
-  return MostReserved(schedule, clocked.costs, OptionsFor(schedule, inputs));
+  return MostReservedBy(schedule, CostsAtClock(schedule, inputs).costs, inputs);
 }
 
 /// Whether a schedule stays below the limit even if it reserves the most that it may
-/// (MostReserved); far below it that needs no proof.
+/// (MostReservedBy); far below it that needs no proof.
 bool FitsAtMost(const SearchProblem& problem, const Scored& scored, Bytes limit) {
   constexpr std::int64_t kNear = 20;  // a 20th of the limit
   return scored.score.peak_reserved < limit - Bytes(limit.count() / kNear) ||
-         MostReservedBy(PlanOf(problem, scored.candidate), problem.inputs) <= limit;
+         MostReservedByPlan(PlanOf(problem, scored.candidate), problem.inputs) <= limit;
 }
 
 }  // namespace
@@ -98,7 +97,7 @@ std::optional<Bytes> ReservedIfExpandable(const LoadedSearch& loaded, Plan plan)
     return std::nullopt;
   }
   plan.options.allocator = AllocatorMode::kExpandableSegments;
-  return MostReservedBy(plan, loaded.inputs());
+  return MostReservedByPlan(plan, loaded.inputs());
 }
 
 void AddDeepSpeed(const LoadedSearch& loaded, SearchReport& report) {

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "model/cost/cluster.h"
+#include "model/ir/graph.h"
+#include "model/ir/schedule.h"
+#include "sim/engine/simulate.h"
+
+namespace dcsim {
+
+/// How a job begins, and which of its steps are looked at.
+struct FirstSteps {
+  bool modules_load = true;   // in its first step; not where the process has run such a step before
+  std::uint32_t awaited = 0;  // steps at whose end the host waits for the GPU, to read the loss
+  std::uint32_t warmup = 2;   // before the steps that count
+  std::uint32_t measured = 1;  // that count
+};
+
+/// Whether the pace of the host decides when memory comes back (Buffer::recorded_streams), so that
+/// what is reserved depends on all steps from the first on (docs/memory.md, When events pass).
+bool MemoryFollowsTime(const Schedule& schedule);
+
+/// What the host's call of each task takes longer in the first step of a process, in which modules
+/// load: HostCosts::first_call for the first task of each operator and of each other kind, and
+/// HostCosts::first_collective for each rank at the first collective. By task.
+std::vector<Duration> FirstCalls(const Schedule& schedule,
+                                 const Graph& graph,
+                                 const HostCosts& host);
+
+/// Options of a simulation of the job from its first step on.
+SimulationOptions FromTheFirst(const FirstSteps& steps,
+                               const Schedule& schedule,
+                               const Graph& graph,
+                               const HostCosts& host,
+                               SimulationOptions options);
+
+}  // namespace dcsim
