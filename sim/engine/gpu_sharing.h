@@ -162,7 +162,7 @@ class GpuSharing {
   std::array<Stream, kStreamCount> streams_;
   std::int64_t together_ = 0;           // when compute last went on as on all other ranks
   std::int64_t collective_ended_ = -1;  // the last one
-  std::int64_t peers_read_ = -1;        // when this rank last ended to read others' memory
+  std::int64_t peers_read_ = -kNever;   // when this rank last ended to read others' memory
   bool disturbed_ = false;              // a task has started or ended since rates were looked at
 };
 

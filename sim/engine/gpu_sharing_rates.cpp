@@ -47,9 +47,9 @@ std::int32_t GpuSharing::RateBeside(const Stream& beside, const Stream& disturbi
 }
 
 /// Whether other ranks may read each other's memory when this one does not: they do much the same,
-/// but earlier or later, by what ranks are apart at most.
+/// but earlier or later, by what ranks are apart at most, until all go on together again.
 bool GpuSharing::OthersGather(std::int64_t now) const {
-  return peers_read_ >= 0 && options_.ranks > 1 && options_.contention.idle_wait &&
+  return peers_read_ >= together_ && options_.ranks > 1 && options_.contention.idle_wait &&
          now < peers_read_ + options_.contention.most_apart.ns();
 }
 

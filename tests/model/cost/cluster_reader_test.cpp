@@ -85,6 +85,17 @@ TEST(ClusterReaderTest, AllocatorEventsOfTheHostAreOptional) {
   EXPECT_EQ(host().take_back, Duration::FromUs(3));
 }
 
+TEST(ClusterReaderTest, FirstCallsOfTheHostAreOptional) {
+  Json document = ClusterDocument();
+  const auto host = [&] { return ReadCluster(document, PointerLocator("c")).host; };
+  EXPECT_EQ(host().first_call, Duration::FromUs(13'000));
+  EXPECT_EQ(host().first_collective, Duration::FromUs(80'000));
+  document["host"]["first_call"] = "5 ms";
+  document["host"]["first_collective"] = "6 ms";
+  EXPECT_EQ(host().first_call, Duration::FromUs(5'000));
+  EXPECT_EQ(host().first_collective, Duration::FromUs(6'000));
+}
+
 TEST(ClusterReaderTest, WorkspaceOfProductsWithABiasIsOptional) {
   Json document = ClusterDocument();
   EXPECT_THAT(ReadCluster(document, PointerLocator("c")).gpu.bias_workspaces, testing::IsEmpty());

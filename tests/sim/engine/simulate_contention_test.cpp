@@ -324,6 +324,22 @@ TEST(SimulateContentionTest, CrowdedLinksHoldKernelsUp) {
   EXPECT_EQ(kit.Run(options).at(kernel), (Interval{0, 100})) << "a product";
 }
 
+// Peers' memory is read for 50 ns, by other ranks perhaps for 40 more: 45 of the collective's 500
+// ns are done when they end.
+TEST(SimulateContentionTest, CollectivesWaitForRanksThatStillGather) {
+  StepKit kit;
+  const TaskId gather = kit.Kernel(kGather, {60});
+  const TaskId reduce = kit.Collective(kReduce, {500});
+  kit.SetOwnShard(gather, 10);
+  kit.SetUse(reduce, kCollective);
+  SimulationOptions options = Contending();
+  Rate(options, kCollective, kCopyEngine) = 500;
+  EXPECT_EQ(kit.Run(options).at(reduce), (Interval{0, 525}));
+  options.contention.idle_wait = Duration();
+  options.contention.most_apart = Duration::FromNs(40);
+  EXPECT_EQ(kit.Run(options).at(reduce), (Interval{0, 545}));
+}
+
 // Collectives and gathers by copy engines share the GPUs' links, copies of the host do not.
 TEST(SimulateContentionTest, OnlyCopiesBetweenGpusDisturbCollectives) {
   StepKit kit;

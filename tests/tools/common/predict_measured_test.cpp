@@ -46,9 +46,40 @@ TEST(RecordedSegmentsTest, AreThoseOfTheRankThatReservedMost) {
                                              {Bytes::MiB(0), Bytes::MiB(2)}};
   measured.measurement->ranks[1].segments = {{Bytes::MiB(32), Bytes::MiB(24)},
                                              {Bytes::MiB(0), Bytes::MiB(2)}};
-  EXPECT_EQ(RecordedSegments(measured),
-            (std::vector<SegmentPlace>{{std::uint64_t{32} << 20U, Bytes::MiB(24)},
-                                       {0, Bytes::MiB(2)}}));
+  EXPECT_EQ(
+      RecordedSegments(measured),
+      (std::vector<SegmentPlace>{{std::uint64_t{32} << 20U, Bytes::MiB(24)}, {0, Bytes::MiB(2)}}));
+}
+
+TEST(FirstStepsOfTest, AreTheStepsOfTheRun) {
+  HostCosts host;
+  host.first_call = Duration::FromUs(13'000);
+  Result measured;
+  EXPECT_EQ(FirstStepsOf(measured, host).warmup, 2U) << "nothing is known";
+  MeasurementNotes& notes = measured.measurement.emplace();
+  notes.losses = {1, 1, 1};
+  notes.step_times.assign(10, Duration::FromUs(1));
+  notes.ranks.resize(1);
+  const FirstSteps steps = FirstStepsOf(measured, host);
+  EXPECT_EQ(steps.awaited, 3U);
+  EXPECT_EQ(steps.warmup, 3U);
+  EXPECT_EQ(steps.measured, 10U);
+  EXPECT_TRUE(steps.modules_load) << "nobody read it";
+}
+
+// As long as 19 ms were read in processes that had run such a step before.
+TEST(FirstStepsOfTest, AShortFirstStepLoadsNothing) {
+  HostCosts host;
+  host.first_call = Duration::FromUs(13'000);
+  Result measured;
+  MeasurementNotes& notes = measured.measurement.emplace();
+  notes.step_times.assign(10, Duration::FromUs(1));
+  notes.ranks.resize(1);
+  notes.ranks[0].first_host.ops = 10;
+  notes.ranks[0].first_host.times = {Duration::FromUs(19'000), std::nullopt};
+  EXPECT_FALSE(FirstStepsOf(measured, host).modules_load);
+  notes.ranks[0].first_host.times.emplace_back(Duration::FromUs(90'000));
+  EXPECT_TRUE(FirstStepsOf(measured, host).modules_load);
 }
 
 }  // namespace
