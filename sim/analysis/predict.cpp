@@ -72,6 +72,14 @@ Bytes CapacityOf(const GpuSpec& gpu, Bytes outside_allocator) {
   return gpu.memory - taken;
 }
 
+/// Of a job from its first step on, where memory follows time.
+SimulationOptions JobOptions(const Schedule& schedule, const PredictionInputs& inputs) {
+  const SimulationOptions options = OptionsFor(schedule, inputs);
+  return MemoryFollowsTime(schedule) ? FromTheFirst(inputs.first_steps, schedule, inputs.graph,
+                                                    inputs.cluster.host, options)
+                                     : options;
+}
+
 }  // namespace
 
 Schedule LowerFor(const Plan& plan, const PredictionInputs& inputs) {
@@ -131,14 +139,10 @@ SimulationOptions OptionsFor(const Schedule& schedule, const PredictionInputs& i
 Bytes MostReservedBy(const Schedule& schedule,
                      std::span<const WorkCost> costs,
                      const PredictionInputs& inputs) {
-  SimulationOptions options = OptionsFor(schedule, inputs);
-  if (MemoryFollowsTime(schedule)) {
-    FirstSteps few = inputs.first_steps;
-    few.warmup = FirstSteps().warmup;
-    few.measured = FirstSteps().measured;
-    options = FromTheFirst(few, schedule, inputs.graph, inputs.cluster.host, options);
-  }
-  return MostReserved(schedule, costs, options);
+  PredictionInputs few = inputs;
+  few.first_steps.warmup = FirstSteps().warmup;
+  few.first_steps.measured = FirstSteps().measured;
+  return MostReserved(schedule, costs, JobOptions(schedule, few));
 }
 
 Prediction Predict(const Schedule& schedule,
@@ -149,7 +153,8 @@ Prediction Predict(const Schedule& schedule,
   SimulationOptions options = OptionsFor(schedule, inputs);
   const Bytes most = MostReservedBy(schedule, costs, inputs);
   if (most > options.allocator.capacity) {
-    options = AtTypicalStep(schedule, costs, options);
+    options = AtTypicalStep(schedule, costs, JobOptions(schedule, inputs));
+    options.measured_steps = FirstSteps().measured;
   }
   StepMetrics metrics(schedule, costs, options.warmup_steps, options.start_gap);
   PeakClasses classes(schedule, options.warmup_steps);
@@ -160,10 +165,7 @@ Prediction Predict(const Schedule& schedule,
   }
   Simulation simulation = Simulate(schedule, costs, options, observers);
   if (MemoryFollowsTime(schedule) && simulation.outcome == Outcome::kCompleted) {
-    const Simulation job = Simulate(schedule, costs,
-                                    FromTheFirst(inputs.first_steps, schedule, inputs.graph,
-                                                 inputs.cluster.host, OptionsFor(schedule, inputs)),
-                                    {});
+    const Simulation job = Simulate(schedule, costs, JobOptions(schedule, inputs), {});
     if (job.outcome == Outcome::kCompleted) {
       simulation.memory.reserved = job.memory.reserved;
       simulation.memory.active = job.memory.active;
