@@ -56,6 +56,8 @@ class MeasuredResultTest : public testing::Test {
     ranks_[1].stolen = 0.25;
     ranks_[1].waiting_delays = {Ns(0), Ns(3), Ns(950), Ns(1), Ns(0), Ns(0)};
     ranks_[1].segments = {{Bytes::MiB(4), Bytes::MiB(20)}, {Bytes(0), Bytes::MiB(2)}};
+    ranks_[1].first_host = {10, {Ns(13'000'000), std::nullopt}, {}, std::nullopt, std::nullopt};
+    ranks_[1].reserved_after = {Bytes::MiB(20), Bytes::MiB(22)};
     ranks_[1].timeline = OneSpan();
     ranks_[1].timeline_start_ns = 1'700'000'000'000'000'000;
     ranks_[0].peak_allocated = Bytes(1000);
@@ -117,6 +119,8 @@ TEST_F(MeasuredResultTest, WaitingDelaysAreThoseOfEachRank) {
   EXPECT_FALSE(result.measurement->ranks[0].waiting_delays);
   EXPECT_EQ(result.measurement->ranks[1].waiting_delays, ranks_[1].waiting_delays);
   EXPECT_EQ(result.measurement->ranks[1].segments, ranks_[1].segments);
+  EXPECT_EQ(result.measurement->ranks[1].first_host.times, ranks_[1].first_host.times);
+  EXPECT_EQ(result.measurement->ranks[1].reserved_after, ranks_[1].reserved_after);
 }
 
 TEST_F(MeasuredResultTest, LossesAreMeansOverRanks) {
@@ -149,6 +153,8 @@ TEST_F(MeasuredResultTest, RanksSendWhatTheyMeasured) {
   EXPECT_EQ(sent.step_times, ranks_[1].step_times);
   EXPECT_EQ(sent.waiting_delays, ranks_[1].waiting_delays);
   EXPECT_EQ(sent.segments, ranks_[1].segments);
+  EXPECT_EQ(sent.first_host.times, ranks_[1].first_host.times);
+  EXPECT_EQ(sent.reserved_after, ranks_[1].reserved_after);
   EXPECT_EQ(sent.losses, ranks_[1].losses);
   EXPECT_EQ(sent.compute, Ns(70));
   EXPECT_EQ(sent.traced_step, Ns(260));

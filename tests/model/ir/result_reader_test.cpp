@@ -1,5 +1,7 @@
 #include "model/ir/result_reader.h"
 
+#include <limits>
+
 #include <gtest/gtest.h>
 
 #include "tests/support/error_text.h"
@@ -95,6 +97,29 @@ TEST(ResultReaderTest, SegmentsAreRead) {
   EXPECT_EQ(ranks[1].segments[0].address, Bytes::MiB(64));
   EXPECT_EQ(ranks[1].segments[0].bytes, Bytes::MiB(20));
   EXPECT_EQ(ranks[1].segments[1].address, Bytes(0));
+}
+
+// Losses that are not finite are null in JSON; they count as steps.
+TEST(ResultReaderTest, FirstStepsAreRead) {
+  Result result = Sample();
+  result.origin = Origin::kMeasured;
+  MeasurementNotes& notes = result.measurement.emplace();
+  notes.losses = {2.5, std::numeric_limits<double>::infinity()};
+  notes.step_times = {Duration::FromUs(7), Duration::FromUs(8), Duration::FromUs(9)};
+  notes.ranks.resize(2);
+  notes.ranks[1].first_host.ops = 10;
+  notes.ranks[1].first_host.times = {Duration::FromUs(13'000), std::nullopt};
+  notes.ranks[1].reserved_after = {Bytes::MiB(2), Bytes::MiB(22)};
+  const Json document = PrintResult(result);
+  EXPECT_EQ(document["ranks"][1]["reserved_after_bytes"], (Json{2097152, 23068672}));
+  EXPECT_FALSE(document["ranks"][0].contains("first_host"));
+  EXPECT_FALSE(document["ranks"][0].contains("reserved_after_bytes"));
+  const MeasurementNotes read = *Read(Json::parse(document.dump())).measurement;
+  EXPECT_EQ(read.losses.size(), 2U);
+  EXPECT_EQ(read.losses.front(), 2.5);
+  EXPECT_EQ(read.step_times, notes.step_times);
+  EXPECT_EQ(read.ranks[0].first_host.ops, 0);
+  EXPECT_EQ(read.ranks[1].first_host.times, notes.ranks[1].first_host.times);
 }
 
 TEST(ResultReaderTest, FaultsOfSegmentsAreReported) {
