@@ -85,10 +85,11 @@ FirstSteps FirstStepsOf(const Result& measured, const HostCosts& host) {
   if (!measured.measurement || measured.measurement->step_times.empty()) {
     return steps;
   }
+  constexpr std::size_t kMost = 100;  // the cache no longer grows then
   const MeasurementNotes& notes = *measured.measurement;
-  steps.awaited = static_cast<std::uint32_t>(notes.losses.size());
+  steps.awaited = static_cast<std::uint32_t>(std::min(notes.losses.size(), kMost));
   steps.warmup = steps.awaited;
-  steps.measured = static_cast<std::uint32_t>(notes.step_times.size());
+  steps.measured = static_cast<std::uint32_t>(std::min(notes.step_times.size(), kMost));
   for (const RankReadings& rank : notes.ranks) {
     Duration read;
     for (const auto& time : rank.first_host.times) {

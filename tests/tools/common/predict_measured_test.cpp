@@ -65,6 +65,8 @@ TEST(FirstStepsOfTest, AreTheStepsOfTheRun) {
   EXPECT_EQ(steps.warmup, 3U);
   EXPECT_EQ(steps.measured, 10U);
   EXPECT_TRUE(steps.modules_load) << "nobody read it";
+  notes.step_times.assign(1000, Duration::FromUs(1));
+  EXPECT_EQ(FirstStepsOf(measured, host).measured, 100U);
 }
 
 // As long as 19 ms were read in processes that had run such a step before.
