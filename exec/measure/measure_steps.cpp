@@ -274,12 +274,13 @@ std::optional<RankMeasurement> MeasureSteps(StepExecutor& executor,
   executor.PrepareInputs(0, settings.warmup_steps + settings.steps + kStepsOfTrace);
   settings.report("warming up, " + std::to_string(settings.warmup_steps) + " steps");
   for (int step = 0; step < settings.warmup_steps; ++step) {
+    std::optional<PaceOnGpu> first_pace;
     if (device.is_cuda() && step == 0) {
-      PaceOnGpu pace(executor, schedule, kFirstStretch);
-      RunAndKeepLoss(executor, step, measurement);
-      measurement.first_host = pace.TakeReadings().front();
-    } else {
-      RunAndKeepLoss(executor, step, measurement);
+      first_pace.emplace(executor, schedule, kFirstStretch);
+    }
+    RunAndKeepLoss(executor, step, measurement);
+    if (first_pace) {
+      measurement.first_host = first_pace->TakeReadings().front();
     }
     if (device.is_cuda()) {
       measurement.reserved_after.push_back(ReservedNow(device.index()));

@@ -72,12 +72,14 @@ Bytes CapacityOf(const GpuSpec& gpu, Bytes outside_allocator) {
   return gpu.memory - taken;
 }
 
-/// Of a job from its first step on, where memory follows time.
-SimulationOptions JobOptions(const Schedule& schedule, const PredictionInputs& inputs) {
+/// Of a job that begins so, from its first step on, where memory follows time.
+SimulationOptions JobOptions(const Schedule& schedule,
+                             const PredictionInputs& inputs,
+                             const FirstSteps& steps) {
   const SimulationOptions options = OptionsFor(schedule, inputs);
-  return MemoryFollowsTime(schedule) ? FromTheFirst(inputs.first_steps, schedule, inputs.graph,
-                                                    inputs.cluster.host, options)
-                                     : options;
+  return MemoryFollowsTime(schedule)
+             ? FromTheFirst(steps, schedule, inputs.graph, inputs.cluster.host, options)
+             : options;
 }
 
 }  // namespace
@@ -139,10 +141,10 @@ SimulationOptions OptionsFor(const Schedule& schedule, const PredictionInputs& i
 Bytes MostReservedBy(const Schedule& schedule,
                      std::span<const WorkCost> costs,
                      const PredictionInputs& inputs) {
-  PredictionInputs few = inputs;
-  few.first_steps.warmup = FirstSteps().warmup;
-  few.first_steps.measured = FirstSteps().measured;
-  return MostReserved(schedule, costs, JobOptions(schedule, few));
+  FirstSteps few = inputs.first_steps;
+  few.warmup = FirstSteps().warmup;
+  few.measured = FirstSteps().measured;
+  return MostReserved(schedule, costs, JobOptions(schedule, inputs, few));
 }
 
 Prediction Predict(const Schedule& schedule,
@@ -153,8 +155,9 @@ Prediction Predict(const Schedule& schedule,
   SimulationOptions options = OptionsFor(schedule, inputs);
   const Bytes most = MostReservedBy(schedule, costs, inputs);
   if (most > options.allocator.capacity) {
-    options = AtTypicalStep(schedule, costs, JobOptions(schedule, inputs));
-    options.measured_steps = FirstSteps().measured;
+    FirstSteps up_to_one = inputs.first_steps;
+    up_to_one.measured = 1;
+    options = AtTypicalStep(schedule, costs, JobOptions(schedule, inputs, up_to_one));
   }
   StepMetrics metrics(schedule, costs, options.warmup_steps, options.start_gap);
   PeakClasses classes(schedule, options.warmup_steps);
@@ -165,7 +168,8 @@ Prediction Predict(const Schedule& schedule,
   }
   Simulation simulation = Simulate(schedule, costs, options, observers);
   if (MemoryFollowsTime(schedule) && simulation.outcome == Outcome::kCompleted) {
-    const Simulation job = Simulate(schedule, costs, JobOptions(schedule, inputs), {});
+    const Simulation job =
+        Simulate(schedule, costs, JobOptions(schedule, inputs, inputs.first_steps), {});
     if (job.outcome == Outcome::kCompleted) {
       simulation.memory.reserved = job.memory.reserved;
       simulation.memory.active = job.memory.active;

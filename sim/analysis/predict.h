@@ -46,8 +46,8 @@ struct Prediction {
   std::optional<Timeline> timeline;  // of the measured step, when asked for and completed
 };
 
-/// MostReserved in such a job, at these costs and options; where memory follows time from its first
-/// step on, in which modules load.
+/// MostReserved of a schedule, at these costs; where memory follows time, of a job that begins as
+/// the inputs say, for as few steps as a prediction has.
 Bytes MostReservedBy(const Schedule& schedule,
                      std::span<const WorkCost> costs,
                      const PredictionInputs& inputs);

@@ -50,9 +50,7 @@ class GpuSharing {
 
   /// Whether a collective that starts now, later than a task of its stream ended, first waits for
   /// ranks that have drifted apart (Contention::IdleWait): compute waits for it.
-  bool MeetsDriftedRanks() const {
-    return options_.contention.idle_wait && options_.ranks > 1 && !streams_[kCompute].running;
-  }
+  bool MeetsDriftedRanks() const { return RanksDrift() && !streams_[kCompute].running; }
 
   /// When something happens next to the stream's running task, kNever without one.
   std::int64_t event(std::size_t stream) const { return streams_[stream].event; }
@@ -149,7 +147,9 @@ class GpuSharing {
   static DeviceUse UseOf(const Stream& state);
   static bool TakesMultiprocessors(const Stream& state);
   std::int32_t RateBeside(const Stream& beside, const Stream& disturbing) const;
-  bool OthersGather(std::int64_t now) const;
+  bool RanksDrift() const { return options_.contention.idle_wait && options_.ranks > 1; }
+  std::int64_t OthersGatherUntil() const;
+  bool OthersGather(std::int64_t now) const { return now < OthersGatherUntil(); }
   bool LinksAreCrowded(std::int64_t now) const;
   std::int32_t RateOf(std::size_t stream, std::int64_t now) const;
   std::int64_t NextEvent(const Stream& state, std::int64_t now) const;

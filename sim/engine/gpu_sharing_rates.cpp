@@ -46,11 +46,11 @@ std::int32_t GpuSharing::RateBeside(const Stream& beside, const Stream& disturbi
   return Contention::kAlone - (Contention::kAlone - rate) * other.demand / Contention::kAlone;
 }
 
-/// Whether other ranks may read each other's memory when this one does not: they do much the same,
-/// but earlier or later, by what ranks are apart at most, until all go on together again.
-bool GpuSharing::OthersGather(std::int64_t now) const {
-  return peers_read_ >= together_ && options_.ranks > 1 && options_.contention.idle_wait &&
-         now < peers_read_ + options_.contention.most_apart.ns();
+/// Until when other ranks may read each other's memory although this one does not: they do much the
+/// same, but earlier or later, by what ranks are apart at most, until all go on together again.
+std::int64_t GpuSharing::OthersGatherUntil() const {
+  const bool drifted = RanksDrift() && peers_read_ >= together_;
+  return drifted ? peers_read_ + options_.contention.most_apart.ns() : -kNever;
 }
 
 /// Whether a collective works while GPUs read each other's memory: over the same links.
@@ -92,7 +92,7 @@ std::int64_t GpuSharing::NextEvent(const Stream& state, std::int64_t now) const 
   }
   const std::int64_t end = std::max(WorkEnd(state), state.own_end);
   return state.task.use == DeviceUse::kCollective && OthersGather(now)
-             ? std::min(end, peers_read_ + options_.contention.most_apart.ns())
+             ? std::min(end, OthersGatherUntil())
              : end;
 }
 

@@ -40,7 +40,7 @@ std::vector<Scored> Shown(const std::vector<Scored>& front) {
 }
 
 /// What a plan may reserve at most, at the clock that its own step leaves.
-Bytes MostReservedByPlan(const Plan& plan, const PredictionInputs& inputs) {
+Bytes MostReservedBy(const Plan& plan, const PredictionInputs& inputs) {
   const Schedule schedule = LowerFor(plan, inputs);
   return MostReservedBy(schedule, CostsAtClock(schedule, inputs).costs, inputs);
 }
@@ -50,7 +50,7 @@ Bytes MostReservedByPlan(const Plan& plan, const PredictionInputs& inputs) {
 bool FitsAtMost(const SearchProblem& problem, const Scored& scored, Bytes limit) {
   constexpr std::int64_t kNear = 20;  // a 20th of the limit
   return scored.score.peak_reserved < limit - Bytes(limit.count() / kNear) ||
-         MostReservedByPlan(PlanOf(problem, scored.candidate), problem.inputs) <= limit;
+         MostReservedBy(PlanOf(problem, scored.candidate), problem.inputs) <= limit;
 }
 
 }  // namespace
@@ -97,7 +97,7 @@ std::optional<Bytes> ReservedIfExpandable(const LoadedSearch& loaded, Plan plan)
     return std::nullopt;
   }
   plan.options.allocator = AllocatorMode::kExpandableSegments;
-  return MostReservedByPlan(plan, loaded.inputs());
+  return MostReservedBy(plan, loaded.inputs());
 }
 
 void AddDeepSpeed(const LoadedSearch& loaded, SearchReport& report) {
