@@ -54,6 +54,13 @@ class Benchmark {
         samples.push_back(Beside(kernel, period, works[i], alone[i]));
       }
     }
+    for (std::size_t i = 0; i < works.size(); ++i) {
+      for (std::size_t j = 0; j < works.size() && works[i].use == DeviceUse::kCollective; ++j) {
+        if (works[j].use == DeviceUse::kSideStreaming) {
+          samples.push_back(BesideCopies(works[i], alone[i], works[j], alone[j]));
+        }
+      }
+    }
     report("two communicators");
     samples.push_back(TwoCommunicators());
     return samples;
@@ -201,6 +208,47 @@ class Benchmark {
     sample.beside_spread = static_cast<double>(*most - *least) / static_cast<double>(Median(times));
     sample.start_delay = Duration::FromNs(Median(delays));
     sample.skew = Duration::FromNs(Median(skews));
+    return sample;
+  }
+
+  /// A collective beside copies of another side stream, back to back for longer than it takes.
+  ContentionSample BesideCopies(const SideWork& collective,
+                                Duration alone,
+                                const SideWork& copy,
+                                Duration copy_alone) {
+    const auto count = static_cast<std::size_t>(4 * alone.ns() / copy_alone.ns()) + 3;
+    std::vector<std::int64_t> times;
+    std::vector<std::int64_t> copies;
+    for (int i = 0; i < kWarmup + kRepeats; ++i) {
+      const OverlappedSpans seen = overlapped_.RunBoth(collective, copy, count);
+      std::vector<std::int64_t> own = {seen.side->start, seen.side->end};
+      for (const Span& op : seen.ops) {
+        if (op.start >= seen.side->start && op.end <= seen.side->end) {
+          own.push_back(op.time());
+        }
+      }
+      std::vector<Span> ranks;
+      for (const auto& numbers : Share(own)) {
+        ranks.push_back({numbers.at(0), numbers.at(1)});
+        if (i >= kWarmup) {
+          copies.insert(copies.end(), numbers.begin() + 2, numbers.end());
+        }
+      }
+      if (i >= kWarmup) {
+        times.push_back(JointTime(ranks));
+      }
+    }
+    ContentionSample sample;
+    sample.compute = copy.name;
+    sample.use = copy.use;
+    sample.compute_alone = copy_alone;
+    sample.compute_speed = copies.empty() ? 1 : static_cast<double>(copy_alone.ns()) / Mean(copies);
+    sample.beside = collective.name;
+    sample.beside_use = collective.use;
+    sample.beside_alone = alone;
+    sample.beside_time = Duration::FromNs(Median(times));
+    const auto [least, most] = std::minmax_element(times.begin(), times.end());
+    sample.beside_spread = static_cast<double>(*most - *least) / static_cast<double>(Median(times));
     return sample;
   }
 

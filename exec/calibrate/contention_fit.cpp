@@ -95,6 +95,13 @@ class Fit {
     return values;
   }
 
+  /// Whether collectives were timed beside copies of another side stream.
+  bool HasCopies() const {
+    return std::any_of(samples_.begin(), samples_.end(), [](const ContentionSample& s) {
+      return BesideCollective(s) && s.use == DeviceUse::kSideStreaming;
+    });
+  }
+
   void FitComputeRates() {
     for (const DeviceUse use : {DeviceUse::kMatmul, DeviceUse::kAttention, DeviceUse::kStreaming}) {
       for (const DeviceUse beside :
@@ -148,7 +155,8 @@ class Fit {
     }
   }
 
-  /// time = collective_start + alone / rate, the start common to all classes of compute.
+  /// time = collective_start + alone / rate, the start common to all classes of compute; beside
+  /// copies of another side stream with the same start.
   void FitCollectives() {
     constexpr std::array kUses = {DeviceUse::kMatmul, DeviceUse::kAttention, DeviceUse::kStreaming};
     const auto cost = [&](DeviceUse use, double start, double rate) {
@@ -174,6 +182,13 @@ class Fit {
     fit_.contention.collective_start = Duration::FromNs(static_cast<std::int64_t>(start));
     for (const DeviceUse use : kUses) {
       Rate(DeviceUse::kCollective, use) = Permille(best_rate(use, start));
+    }
+    if (HasCopies()) {
+      Rate(DeviceUse::kCollective, DeviceUse::kSideStreaming) =
+          Permille(best_rate(DeviceUse::kSideStreaming, start));
+      Rate(DeviceUse::kSideStreaming, DeviceUse::kCollective) =
+          Permille(Mean(Of(DeviceUse::kSideStreaming, DeviceUse::kCollective,
+                           [](const ContentionSample& s) { return s.compute_speed; })));
     }
     Rate(DeviceUse::kCollective, DeviceUse::kCollective) = Permille(
         Mean(Of(DeviceUse::kCollective, DeviceUse::kCollective, [](const ContentionSample& s) {

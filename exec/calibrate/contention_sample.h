@@ -7,7 +7,8 @@
 
 namespace dcsim::exec {
 
-/// How kernels of the compute stream and one piece of work on another stream disturbed each other.
+/// How kernels of the compute stream, or copies of a side stream, and one piece of work on another
+/// stream disturbed each other.
 /// Times are medians over repeats, and over ranks where each rank has its own; the speed is a mean.
 struct ContentionSample {
   std::string compute;  // op and shapes

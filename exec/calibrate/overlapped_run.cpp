@@ -73,19 +73,23 @@ OverlappedSpans OverlappedRun::Run(const ComputeKernel* kernel,
   return Read(count, work);
 }
 
-OverlappedSpans OverlappedRun::RunBoth(const SideWork& first, const SideWork& second) {
+OverlappedSpans OverlappedRun::RunBoth(const SideWork& first,
+                                       const SideWork& second,
+                                       std::size_t count) {
   Align();
   at::cuda::CUDAEvent ready;
   ready.record();
   RunSide(first, ready);
   {
     const c10::cuda::CUDAStreamGuard guard(other_stream_);
-    const KernelRecorder::Label label(0);
     ready.block(other_stream_);
-    second.run();
+    for (std::size_t i = 0; i < count; ++i) {
+      const KernelRecorder::Label label(i);
+      second.run();
+    }
   }
   c10::cuda::device_synchronize();
-  return Read(1, &first);
+  return Read(count, &first);
 }
 
 OverlappedSpans OverlappedRun::Read(std::size_t count, const SideWork* work) {

@@ -44,9 +44,9 @@ class OverlappedRun {
   /// `count` times the kernel, and the side work, if any, from kOpsBefore on; without ops the side
   /// work alone. All ranks call it together.
   OverlappedSpans Run(const ComputeKernel* kernel, std::size_t count, const SideWork* work);
-  /// Both on streams of their own, let go at once: the first one's span as `side`, the second one's
-  /// as the only op.
-  OverlappedSpans RunBoth(const SideWork& first, const SideWork& second);
+  /// Both on streams of their own, let go at once, the second `count` times: the first one's span
+  /// as `side`, the second one's as the ops.
+  OverlappedSpans RunBoth(const SideWork& first, const SideWork& second, std::size_t count = 1);
 
  private:
   void Align();

@@ -70,6 +70,20 @@ TEST(ContentionFitTest, CollectivesStartLateAndRunSlower) {
   EXPECT_NEAR(fit.beside_error, 0, 1e-12);
 }
 
+// Beside copies of another side stream collectives take 10 + alone / 0.4: 40 us -> 110, 400 ->
+// 1010, with the start that products tell; the copies run at 0.7 and 0.9 of their speed.
+TEST(ContentionFitTest, CollectivesBesideCopiesShareTheStart) {
+  const std::vector<ContentionSample> samples = {
+      Sample(DeviceUse::kMatmul, 0, 90, 0.5, 40, 60),
+      Sample(DeviceUse::kMatmul, 0, 90, 0.5, 400, 510),
+      Sample(DeviceUse::kSideStreaming, 0, 20, 0.7, 40, 110),
+      Sample(DeviceUse::kSideStreaming, 0, 80, 0.9, 400, 1010)};
+  const ContentionFit fit = FitContention(samples, 132);
+  EXPECT_EQ(fit.contention.collective_start.ns(), 10'000);
+  EXPECT_EQ(Rate(fit, kGather, DeviceUse::kSideStreaming), 400);
+  EXPECT_EQ(Rate(fit, DeviceUse::kSideStreaming, kGather), 800);
+}
+
 // Copies of a side stream: beside a product 62 us become 93, and the product stands still 60 % of
 // that time.
 TEST(ContentionFitTest, SideStreamsAreMeansOfTheirSamples) {
