@@ -1,5 +1,6 @@
 #include "model/ir/schedule.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <limits>
@@ -154,8 +155,13 @@ double Schedule::bytes_per_task() const {
   const double bytes =
       static_cast<double>(tasks_.size() * sizeof(Task) + works_.size() * sizeof(Work) +
                           buffers_.size() * sizeof(Buffer)) +
-      waits_.bytes() + memory_.bytes() + uses_.bytes();
+      waits_.bytes() + memory_.bytes() + uses_.bytes() +
+      static_cast<double>(rank_works_.size() * sizeof(RankWork));
   return bytes / static_cast<double>(tasks_.size());
+}
+
+int Schedule::ranks_told() const {
+  return rank_works_.empty() ? 1 : std::min(ranks_, kRanksTold);
 }
 
 ScheduleBuilder::ScheduleBuilder(int ranks, const ScheduleOptions& options)
@@ -218,6 +224,11 @@ TaskId ScheduleBuilder::Add(const TaskDraft& draft) {
   append(schedule_.waits_, draft.waits);
   append(schedule_.memory_, draft.memory);
   append(schedule_.uses_, draft.uses);
+  for (std::size_t i = 0; i < draft.others.size(); ++i) {
+    if (!(draft.others[i] == draft.work)) {
+      schedule_.rank_works_.push_back({id, static_cast<int>(i) + 1, AddWork(draft.others[i])});
+    }
+  }
   return id;
 }
 

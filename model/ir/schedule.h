@@ -216,6 +216,18 @@ struct Task {
   bool on_host() const { return stream == kNoStream; }
 };
 
+/// Ranks of which a schedule tells what they do otherwise than the first, which counts: all, of
+/// more than these every n-th.
+inline constexpr int kRanksTold = 8;
+
+/// What another rank does in a task of which the first one does more or less: storing a bucket of
+/// which each rank owns another part.
+struct RankWork {
+  TaskId task;
+  int told = 0;  // the rank, among those told of
+  WorkId work;
+};
+
 /// One optimizer step, wholly decided: tasks in host issue order. Interpreted alike by the
 /// simulator and by the executor. Issuing a task means, in this order: the host blocks (host tasks
 /// with waits), makes the task's allocator calls in their order, and puts it on its stream behind
@@ -239,6 +251,11 @@ class Schedule {
   std::span<const TaskId> waits(TaskId id) const { return waits_.of(id.index()); }
   std::span<const MemoryStep> memory(TaskId id) const { return memory_.of(id.index()); }
   std::span<const BufferUse> uses(TaskId id) const { return uses_.of(id.index()); }
+
+  /// Ranks told of: one where all do the same.
+  int ranks_told() const;
+  /// What they do otherwise than the first, by task and rank.
+  std::span<const RankWork> rank_works() const { return rank_works_; }
 
   /// The collective of a collective task, or null.
   const Collective* FindCollective(TaskId id) const;
@@ -278,6 +295,7 @@ class Schedule {
   Rows<TaskId> waits_;
   Rows<MemoryStep> memory_;
   Rows<BufferUse> uses_;
+  std::vector<RankWork> rank_works_;
   ScheduleOptions options_;
   int ranks_ = 1;
 };
@@ -288,6 +306,7 @@ struct TaskDraft {
   std::optional<StreamRole> stream;
   std::uint16_t micro_step = 0;
   Work work;
+  std::vector<Work> others;  // of the other ranks told of; empty: the same on all
   std::vector<TaskId> waits;
   std::vector<MemoryStep> memory;
   std::vector<BufferUse> uses;

@@ -144,12 +144,9 @@ void AddStore(LowerState& state, EagerBucket& bucket, const EagerFlush& flush) {
   if (flat.gradient_partition.is_none()) {
     AddGradientPartition(state);
   }
-  const bool adds = state.has_accumulated_partition;
-  const OwnedShare own = OwnedByFirstRank(state, bucket.calls);
   TaskDraft draft = WorkDraft(state, TaskKind::kStoreReduced);
-  draft.work =
-      MemoryWork(adds ? MemoryPattern::kAdd : MemoryPattern::kCopy,
-                 BytesOf(bucket, (adds ? 3 : 2) * own.elements), own.parts, 1, flush.collective);
+  SetStoreWork(draft, OwnedShares(state, bucket.calls), bucket.dtype,
+               state.has_accumulated_partition, flush.collective);
   if (state.by_parameter()) {
     draft.Read(flush.flat);
     draft.Free(flush.flat);

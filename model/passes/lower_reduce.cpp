@@ -57,7 +57,7 @@ void AddPreDivide(LowerState& state, const ReduceBucket& bucket, std::uint32_t c
 /// Temporary that reduce-scatters receive into when the partition already holds earlier gradients.
 BufferId AddReceiveBuffer(LowerState& state, const ReduceBucket& bucket) {
   Buffer buffer;
-  buffer.bytes = BucketBytes(bucket, OwnedByFirstRank(state, bucket.calls).elements);
+  buffer.bytes = BucketBytes(bucket, OwnedShares(state, bucket.calls).front().elements);
   buffer.buffer_class = BufferClass::kTemporary;
   buffer.pool = static_cast<std::uint8_t>(StreamRole::kReduce);
   return state.builder.AddBuffer(buffer);
@@ -96,11 +96,8 @@ TaskId AddStore(LowerState& state,
   if (state.by_parameter() && !adds) {
     return reduce;
   }
-  const OwnedShare own = OwnedByFirstRank(state, bucket.calls);
   TaskDraft draft = state.Draft(TaskKind::kStoreReduced, StreamRole::kReduce);
-  const Bytes moved = BucketBytes(bucket, (adds ? 3 : 2) * own.elements);
-  draft.work = MemoryWork(adds ? MemoryPattern::kAdd : MemoryPattern::kCopy, moved, own.parts, 1,
-                          collective);
+  SetStoreWork(draft, OwnedShares(state, bucket.calls), bucket.dtype, adds, collective);
   draft.Read(receive.is_none() ? bucket.buffers[bucket.current].buffer : receive);
   draft.Write(state.flat_of(bucket.calls.front().param).gradient_partition);
   if (!receive.is_none()) {

@@ -154,9 +154,18 @@ struct LowerState {
   }
 };
 
-/// What rank 0 owns of the gradients that calls reduce: the first parameters, whose gradients come
+/// What each rank told of (Schedule::rank_works) owns of the gradients that calls reduce. Where the
+/// flat tensor is cut anywhere a bucket may be one rank's alone; the first rank's parameters come
 /// last, so that a step ends with its stores.
-OwnedShare OwnedByFirstRank(const LowerState& state, const std::vector<CollectiveCall>& calls);
+std::vector<OwnedShare> OwnedShares(const LowerState& state,
+                                    const std::vector<CollectiveCall>& calls);
+
+/// Stores, or adds, what each rank owns of a bucket's reduced gradients: one kernel for each part.
+void SetStoreWork(TaskDraft& draft,
+                  const std::vector<OwnedShare>& shares,
+                  DType dtype,
+                  bool adds,
+                  std::uint32_t collective);
 
 /// Work of `launches` kernels that move `moved` bytes.
 Work MemoryWork(MemoryPattern pattern,

@@ -38,24 +38,28 @@ int& StepMetrics::Running(const TaskId& task) {
   return IsCompute(schedule_, task) ? computing_ : other_;
 }
 
-/// Of time in which the compute task ran, its share between kernels.
-Duration StepMetrics::GapsIn(Duration passed) const {
-  if (computing_ == 0) {
-    return {};
+/// Books the time between the kernels of the compute task that has ended: as long as alone,
+/// whatever slowed the kernels, and where its time was.
+void StepMetrics::CountGaps(TaskId task) {
+  const Duration gaps =
+      std::min(costs_[schedule_.task(task).work.index()].gaps + delays_, task_time_);
+  gaps_ += gaps;
+  if (task_time_ > Duration()) {
+    exposed_gaps_ += Duration::FromNs(gaps.ns() * task_exposed_.ns() / task_time_.ns());
   }
-  const WorkCost& cost = costs_[schedule_.task(compute_task_).work.index()];
-  const Duration gaps = cost.gaps + delays_;
-  return Duration::FromNs(passed.ns() * gaps.ns() / (cost.device + delays_).ns());
+  task_time_ = {};
+  task_exposed_ = {};
 }
 
 /// Books the time since the last event.
 void StepMetrics::Sweep(SimTime now) {
   if (counting_) {
     const Duration passed = now - swept_;
-    const Duration gaps = GapsIn(passed);
-    gaps_ += gaps;
-    exposed_gaps_ += communicating_ > 0 ? gaps : Duration();
-    compute_ += computing_ > 0 ? passed : Duration();
+    if (computing_ > 0) {
+      compute_ += passed;
+      task_time_ += passed;
+      task_exposed_ += communicating_ > 0 ? passed : Duration();
+    }
     if (communicating_ > 0 && computing_ == 0) {
       exposed_ += passed;
       exposed_starts_ += std::max(std::min(now, kernel_start_) - swept_, Duration());
@@ -79,7 +83,6 @@ void StepMetrics::OnTaskStarted(const TaskEvent& event) {
       kernel_start_ = event.time + start_;
     }
     if (IsCompute(schedule_, event.task)) {
-      compute_task_ = event.task;
       delays_ = event.delays;
     }
   }
@@ -89,6 +92,9 @@ void StepMetrics::OnTaskEnded(const TaskSpan& span) {
   if (span.end > span.start) {
     Sweep(span.end);
     --Running(span.task);
+    if (IsCompute(schedule_, span.task)) {
+      CountGaps(span.task);
+    }
   }
   if (span.step >= warmup_steps_) {
     Count(span);

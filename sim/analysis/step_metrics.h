@@ -43,7 +43,7 @@ class StepMetrics : public Observer {
   void Sweep(SimTime now);
   void Count(const TaskSpan& span);
   int& Running(const TaskId& task);
-  Duration GapsIn(Duration passed) const;
+  void CountGaps(TaskId task);
 
   const Schedule& schedule_;
   std::span<const WorkCost> costs_;
@@ -55,8 +55,9 @@ class StepMetrics : public Observer {
   int computing_ = 0;  // tasks of each sort that run now
   int communicating_ = 0;
   int other_ = 0;
-  TaskId compute_task_;  // the last one that has started
-  Duration delays_;      // its TaskEvent::delays
+  Duration delays_;        // TaskEvent::delays of the compute task that runs
+  Duration task_time_;     // of that task, counted
+  Duration task_exposed_;  // … while a collective runs
   Duration compute_;
   Duration exposed_;
   Duration gaps_;

@@ -73,13 +73,13 @@ std::int64_t GpuSharing::GapBefore(std::int64_t now) const {
     return options_.start_gap +
            options_.contention.IdleWait(Duration::FromNs(now - together_)).ns();
   }
-  return peer_ != nullptr ? options_.start_gap : options_.collective_gap;
+  return !peers_.empty() ? options_.start_gap : options_.collective_gap;
 }
 
 /// Whether this rank's collective is one of those that start before the kernel which the same event
 /// let start. A hash, so that it is the same whenever it is asked.
 bool GpuSharing::ComesFirst(std::size_t stream, std::size_t position) const {
-  if (peer_ == nullptr) {
+  if (peers_.empty()) {
     return false;
   }
   std::uint64_t mixed = (std::uint64_t{rank_} << 40U | std::uint64_t{stream} << 32U | position) + 1;
@@ -103,22 +103,34 @@ void GpuSharing::HoldCompute(std::int64_t now) {
   disturbed_ = true;
 }
 
-/// Of a collective that gets as far as this phase's end: whether the other rank's has not yet, so
-/// that it waits in it. The one that comes last lets both go on.
-bool GpuSharing::WaitForPeer(std::size_t stream, Phase phase, std::int64_t now) {
+void GpuSharing::Join(std::span<GpuSharing* const> ranks) {
+  for (GpuSharing* const rank : ranks) {
+    rank->peers_.assign(ranks.begin(), ranks.end());
+    std::erase(rank->peers_, rank);
+  }
+}
+
+/// Of a collective that gets as far as this phase's end: whether another rank's has not yet, so
+/// that it waits in it. The one that comes last lets all go on.
+bool GpuSharing::WaitForPeers(std::size_t stream, Phase phase, std::int64_t now) {
   Stream& state = streams_[stream];
-  if (peer_ == nullptr || state.task.use != DeviceUse::kCollective) {
+  if (peers_.empty() || state.task.use != DeviceUse::kCollective) {
     return false;
   }
-  Stream& other = peer_->streams_[stream];
-  if (other.running && other.phase == phase) {
-    other.event = now;
-    peer_->woken_ = true;
-    return false;
+  const bool last = std::all_of(peers_.begin(), peers_.end(), [&](const GpuSharing* peer) {
+    const Stream& other = peer->streams_[stream];
+    return other.running && other.phase == phase;
+  });
+  if (!last) {
+    state.phase = phase;
+    state.event = kNever;
+    return true;
   }
-  state.phase = phase;
-  state.event = kNever;
-  return true;
+  for (GpuSharing* const peer : peers_) {
+    peer->streams_[stream].event = now;
+    peer->woken_ = true;
+  }
+  return false;
 }
 
 bool GpuSharing::Advance(std::size_t stream, std::int64_t now) {
@@ -146,7 +158,7 @@ bool GpuSharing::Advance(std::size_t stream, std::int64_t now) {
         FindPlaces(now);  // those of its thread blocks that have ended
         return false;
       }
-      if (WaitForPeer(stream, Phase::kFinishing, now)) {
+      if (WaitForPeers(stream, Phase::kFinishing, now)) {
         return false;
       }
       break;
@@ -232,10 +244,19 @@ void GpuSharing::FindPlaces(std::int64_t now) {
   compute.event = std::max(WorkEnd(compute), compute.own_end);
 }
 
-/// What needs multiprocessors waits for them.
+/// What needs multiprocessors waits for them: behind compute, a collective also behind a kernel of
+/// another side stream.
 void GpuSharing::SeekRoom(std::size_t stream, std::int64_t now) {
   Stream& state = streams_[stream];
-  if (const std::int64_t room = RoomAhead(state, now); room > 0) {
+  std::int64_t room = RoomBehindCompute(state, now);
+  state.held_by = kCompute;
+  const bool collective = state.task.use == DeviceUse::kCollective;
+  for (std::size_t s = 0; s < kStreamCount && collective && options_.contention.measured; ++s) {
+    const std::int64_t behind = s == kCompute ? 0 : RoomBehindCopy(streams_[s], now);
+    state.held_by = behind > room ? s : state.held_by;
+    room = std::max(room, behind);
+  }
+  if (room > 0) {
     state.phase = Phase::kHeld;
     state.event = now + room;
   } else {
@@ -267,9 +288,23 @@ std::int64_t GpuSharing::WorkEnd(const Stream& state) {
   return state.work_updated + (state.work_left + state.work_rate - 1) / state.work_rate;
 }
 
+/// How long a collective that arrives waits for a side stream's copies: side streams have one
+/// priority, so the thread blocks of a kernel that has begun come first, to its end.
+std::int64_t GpuSharing::RoomBehindCopy(const Stream& copy, std::int64_t now) const {
+  const bool first = copy.running && copy.phase == Phase::kWorking && copy.started < now &&
+                     UseOf(copy) == DeviceUse::kSideStreaming && !IsSmall(copy);
+  if (!first) {
+    return 0;
+  }
+  const std::int64_t kernels = std::max(1, copy.task.launches);
+  const std::int64_t kernel = std::max<std::int64_t>(1, copy.task.device / kernels);
+  const std::int64_t left = WorkLeft(copy, now) / Contention::kAlone;
+  return left % kernel * Contention::kAlone / copy.work_rate;
+}
+
 /// How long a task that arrives waits for multiprocessors, at most. What the compute stream starts
 /// at the same time comes second: other streams have the higher priority.
-std::int64_t GpuSharing::RoomAhead(const Stream& state, std::int64_t now) const {
+std::int64_t GpuSharing::RoomBehindCompute(const Stream& state, std::int64_t now) const {
   const Stream& compute = streams_[kCompute];
   const bool first = compute.running && compute.phase == Phase::kWorking && compute.arrived < now &&
                      !compute.leaves_room;
@@ -287,13 +322,13 @@ std::int64_t GpuSharing::RoomAhead(const Stream& state, std::int64_t now) const 
   return std::min(compute.task.room, std::max<std::int64_t>(0, left / compute.work_rate));
 }
 
-/// Multiprocessors are free for the running task; a collective then waits for the other rank.
+/// Multiprocessors are free for the running task; a collective then waits for the other ranks.
 void GpuSharing::FindRoom(std::size_t stream, std::int64_t now) {
   Stream& state = streams_[stream];
   state.meets = options_.contention.measured && state.task.use == DeviceUse::kCollective &&
                 (state.phase == Phase::kHeld || streams_[kCompute].running);
   disturbed_ = true;
-  if (!WaitForPeer(stream, Phase::kMeeting, now)) {
+  if (!WaitForPeers(stream, Phase::kMeeting, now)) {
     BeginWork(stream, now);
   }
 }
@@ -321,12 +356,9 @@ void GpuSharing::End(std::size_t stream, std::int64_t now) {
   if (state.task.use == DeviceUse::kCollective) {
     collective_ended_ = now;
   }
-  if (stream != kCompute) {
-    return;
-  }
   // What waited for the multiprocessors of this kernel gets them.
   for (std::size_t s = 0; s < kStreamCount; ++s) {
-    if (streams_[s].running && streams_[s].phase == Phase::kHeld) {
+    if (streams_[s].running && streams_[s].phase == Phase::kHeld && streams_[s].held_by == stream) {
       FindRoom(s, now);
     }
   }

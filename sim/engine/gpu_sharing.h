@@ -4,7 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "model/cost/work_cost.h"
 #include "model/ir/schedule.h"
@@ -39,13 +41,10 @@ class GpuSharing {
       : options_(options),
         rank_(rank) {}
 
-  /// Two ranks whose collectives wait for each other, stream by stream. Each must outlive the
-  /// other's use of it, and stay where it is.
-  static void Join(GpuSharing& a, GpuSharing& b) {
-    a.peer_ = &b;
-    b.peer_ = &a;
-  }
-  /// Whether the other rank has changed an event() since this was asked.
+  /// Ranks whose collectives wait for each other, stream by stream. Each must outlive the others'
+  /// use of it, and stay where it is.
+  static void Join(std::span<GpuSharing* const> ranks);
+  /// Whether another rank has changed an event() since this was asked.
   bool TakeWoken() { return std::exchange(woken_, false); }
 
   /// Whether a collective that starts now, later than a task of its stream ended, first waits for
@@ -94,9 +93,9 @@ class GpuSharing {
   enum class Phase : std::uint8_t {
     kArriving,  // it has not reached the GPU yet
     kHeld,      // it waits for multiprocessors, and disturbs nothing
-    kMeeting,   // a collective that waits for the other rank, on its multiprocessors
+    kMeeting,   // a collective that waits for other ranks, on its multiprocessors
     kWorking,
-    kFinishing,  // a collective whose work is done here, not on the other rank
+    kFinishing,  // a collective whose work is done here, not on all others
   };
 
   struct Stream {
@@ -106,7 +105,8 @@ class GpuSharing {
     bool meets = false;        // collective: compute was there when it came
     bool leaves_room = false;  // compute: it started beside a collective
     bool own_shard = false;    // copies: what peers have is here, the own shard comes
-    bool after_copy = false;   // side streams: it follows a copy by multiprocessors at once
+    std::size_t held_by = kCompute;  // the stream whose kernel leaves it no room
+    bool after_copy = false;         // side streams: it follows a copy by multiprocessors at once
     std::uint32_t displaced_by = 0;  // compute, own tiles: a bit for each stream whose kernel
                                      // keeps some of its thread blocks waiting
     std::int64_t places_free = 0;    // compute, own tiles: its other thread blocks have ended
@@ -134,10 +134,11 @@ class GpuSharing {
   std::int64_t GapBefore(std::int64_t now) const;
   bool ComesFirst(std::size_t stream, std::size_t position) const;
   void HoldCompute(std::int64_t now);
-  bool WaitForPeer(std::size_t stream, Phase phase, std::int64_t now);
+  bool WaitForPeers(std::size_t stream, Phase phase, std::int64_t now);
   static std::int64_t WorkLeft(const Stream& state, std::int64_t now);
   static std::int64_t WorkEnd(const Stream& state);
-  std::int64_t RoomAhead(const Stream& state, std::int64_t now) const;
+  std::int64_t RoomBehindCompute(const Stream& state, std::int64_t now) const;
+  std::int64_t RoomBehindCopy(const Stream& copy, std::int64_t now) const;
   void Arrive(std::size_t stream, std::int64_t now);
   void FindRoom(std::size_t stream, std::int64_t now);
   void BeginWork(std::size_t stream, std::int64_t now);
@@ -157,7 +158,7 @@ class GpuSharing {
 
   const Options& options_;
   std::uint32_t rank_ = 0;
-  GpuSharing* peer_ = nullptr;  // the other rank; null where one stands for all
+  std::vector<GpuSharing*> peers_;  // the other ranks; empty where one stands for all
   bool woken_ = false;
   std::array<Stream, kStreamCount> streams_;
   std::int64_t together_ = 0;           // when compute last went on as on all other ranks

@@ -43,7 +43,12 @@ std::int32_t GpuSharing::RateBeside(const Stream& beside, const Stream& disturbi
   if (!collective && use != DeviceUse::kSideStreaming) {
     return rate;
   }
-  return Contention::kAlone - (Contention::kAlone - rate) * other.demand / Contention::kAlone;
+  std::int32_t demand = other.demand;
+  if (!collective && UseOf(beside) == DeviceUse::kCollective && Disturbs(kCompute)) {
+    // A copy that waits for the multiprocessors of compute moves less, and disturbs less.
+    demand = demand * RateBeside(disturbing, streams_[kCompute]) / Contention::kAlone;
+  }
+  return Contention::kAlone - (Contention::kAlone - rate) * demand / Contention::kAlone;
 }
 
 /// Until when other ranks may read each other's memory although this one does not: they do much the

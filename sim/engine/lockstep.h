@@ -1,32 +1,42 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
+#include "model/ir/schedule.h"
 #include "sim/engine/gpu_sharing.h"
 
 namespace dcsim {
 
-/// Two ranks that have begun, step by step in the order of time until one has stopped or nothing
-/// happens any more; of events at one time the first rank's. Collectives wait for both.
+/// Ranks that have begun, step by step in the order of time until one has stopped or nothing
+/// happens any more; of events at one time the first rank's. Collectives wait for all. At most
+/// kRanksTold, at least two.
 ///
-///   Run   has NextEvent(), whose `at` is kNever without one and which only a Step() or the peer's
+///   Run   has NextEvent(), whose `at` is kNever without one and which only a Step() or a peer's
 ///         changes (GpuSharing::TakeWoken), Step(next), gpu(), stopped()
 template <typename Run>
-void RunInLockstep(Run& first, Run& second) {
-  auto next = first.NextEvent();
-  auto seconds_next = second.NextEvent();
-  const auto step = [](Run& run, auto& its_next, Run& peer, auto& peers_next) {
-    run.Step(its_next);
-    its_next = run.NextEvent();
-    peers_next = peer.gpu().TakeWoken() ? peer.NextEvent() : peers_next;
-  };
-  while (!first.stopped() && !second.stopped() &&
-         std::min(next.at, seconds_next.at) != GpuSharing::kNever) {
-    if (seconds_next.at < next.at) {
-      step(second, seconds_next, first, next);
-    } else {
-      step(first, next, second, seconds_next);
+void RunInLockstep(std::span<Run* const> runs) {
+  std::array<decltype(runs[0]->NextEvent()), kRanksTold> next;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    next[i] = runs[i]->NextEvent();
+  }
+  const auto stopped = [](const Run* run) { return run->stopped(); };
+  while (!std::any_of(runs.begin(), runs.end(), stopped)) {
+    std::size_t first = 0;
+    for (std::size_t i = 1; i < runs.size(); ++i) {
+      first = next[i].at < next[first].at ? i : first;
+    }
+    if (next[first].at == GpuSharing::kNever) {
+      return;
+    }
+    runs[first]->Step(next[first]);
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      if (runs[i]->gpu().TakeWoken() || i == first) {
+        next[i] = runs[i]->NextEvent();
+      }
     }
   }
 }

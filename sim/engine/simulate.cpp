@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <tuple>
+#include <vector>
 
 #include "sim/engine/lockstep.h"
 #include "sim/engine/simulation_run.h"
@@ -118,14 +119,26 @@ Simulation SimulationRun::Run() {
   return Result();
 }
 
-Simulation SimulationRun::RunBoth(SimulationRun& run, SimulationRun& other) {
-  GpuSharing::Join(run.gpu_, other.gpu_);
-  if (!run.Begin() || !other.Begin()) {
-    return run.Result();
+Simulation SimulationRun::RunTogether(std::span<SimulationRun> runs) {
+  std::vector<SimulationRun*> ranks;
+  std::vector<GpuSharing*> gpus;
+  for (SimulationRun& run : runs) {
+    ranks.push_back(&run);
+    gpus.push_back(&run.gpu_);
   }
-  RunInLockstep(run, other);
-  const std::uint64_t tasks = run.result_.tasks_executed + other.result_.tasks_executed;
-  Simulation result = other.stopped_ ? other.Result() : run.Result();
+  GpuSharing::Join(gpus);
+  const auto begins = [](SimulationRun& run) { return run.Begin(); };
+  if (!std::all_of(runs.begin(), runs.end(), begins)) {
+    return runs.front().Result();
+  }
+  RunInLockstep<SimulationRun>(ranks);
+  std::uint64_t tasks = 0;
+  for (const SimulationRun& run : runs) {
+    tasks += run.result_.tasks_executed;
+  }
+  const auto stopped =
+      std::find_if(runs.begin(), runs.end(), [](const SimulationRun& run) { return run.stopped_; });
+  Simulation result = stopped == runs.end() ? runs.front().Result() : stopped->Result();
   result.tasks_executed = tasks;
   return result;
 }
@@ -149,14 +162,22 @@ Simulation Simulate(const Schedule& schedule,
                     std::span<const WorkCost> costs,
                     const SimulationOptions& options,
                     std::span<Observer* const> observers) {
-  const StepProgram program(schedule, costs);
   const auto sharing = GpuSharing::Options::Of(options, schedule.ranks());
-  SimulationRun run(schedule, program, options, sharing, observers);
-  if (!sharing.RanksDiffer()) {
-    return run.Run();
+  // Two suffice where all do the same.
+  const int ranks = sharing.RanksDiffer() ? std::max(2, schedule.ranks_told()) : 1;
+  std::vector<StepProgram> programs;
+  for (int told = 0; told < std::min(ranks, schedule.ranks_told()); ++told) {
+    programs.emplace_back(schedule, costs, told);
   }
-  SimulationRun other(schedule, program, options, sharing, {}, 1);
-  return SimulationRun::RunBoth(run, other);
+  std::vector<SimulationRun> runs;
+  runs.reserve(static_cast<std::size_t>(ranks));
+  for (std::size_t rank = 0; rank < static_cast<std::size_t>(ranks); ++rank) {
+    const auto& program = programs[std::min(rank, programs.size() - 1)];
+    runs.emplace_back(schedule, program, options, sharing,
+                      rank == 0 ? observers : std::span<Observer* const>(),
+                      static_cast<std::uint32_t>(rank));
+  }
+  return ranks == 1 ? runs.front().Run() : SimulationRun::RunTogether(runs);
 }
 
 }  // namespace dcsim

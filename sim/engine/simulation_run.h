@@ -75,9 +75,9 @@ class SimulationRun {
         gpu_(sharing, rank),
         steps_(options.warmup_steps + options.measured_steps) {}
 
-  /// The rank alone, or with another one that does the same: their collectives wait for each other.
+  /// The rank alone, or with others, whose collectives wait for each other: what the first sees.
   Simulation Run();
-  static Simulation RunBoth(SimulationRun& run, SimulationRun& other);
+  static Simulation RunTogether(std::span<SimulationRun> runs);
 
   // For RunInLockstep.
   /// What happens next, at kNever where nothing does any more.

@@ -6,7 +6,7 @@
 
 namespace dcsim {
 
-StepProgram::StepProgram(const Schedule& schedule, std::span<const WorkCost> costs)
+StepProgram::StepProgram(const Schedule& schedule, std::span<const WorkCost> costs, int told)
     : stream_tasks_(kStreamCount),
       collective_counts_(kMaxCommunicators),
       costs_(costs) {
@@ -50,6 +50,11 @@ StepProgram::StepProgram(const Schedule& schedule, std::span<const WorkCost> cos
     }
   }
   entries_.back().first_wait = static_cast<std::uint32_t>(waits_.size());
+  for (const RankWork& other : schedule.rank_works()) {
+    if (other.told == told) {
+      entries_[other.task.index()].work = static_cast<std::uint32_t>(other.work.index());
+    }
+  }
 }
 
 double StepProgram::bytes_per_task() const {

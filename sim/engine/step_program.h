@@ -18,11 +18,12 @@ struct StreamWait {
   static constexpr std::uint32_t kNever = UINT32_MAX;  // for a task that is issued later
 };
 
-/// One schedule laid out for the engine: tasks by stream, waits as positions, times by task.
+/// One rank's schedule laid out for the engine: tasks by stream, waits as positions, times by task.
 /// Immutable while it runs.
 class StepProgram {
  public:
-  StepProgram(const Schedule& schedule, std::span<const WorkCost> costs);
+  /// `told`: the rank, among those that the schedule tells of; beyond them as the first.
+  StepProgram(const Schedule& schedule, std::span<const WorkCost> costs, int told = 0);
 
   struct TaskEntry {
     std::uint32_t work = 0;

@@ -63,12 +63,14 @@ class FoldedRun {
     }
   }
 
-  /// The counterpart of SimulationRun::RunBoth.
+  /// The counterpart of SimulationRun::RunTogether.
   static void RunBoth(FoldedRun& run, FoldedRun& other) {
-    GpuSharing::Join(run.gpu_, other.gpu_);
+    const std::array<GpuSharing*, 2> gpus = {&run.gpu_, &other.gpu_};
+    const std::array<FoldedRun*, 2> runs = {&run, &other};
+    GpuSharing::Join(gpus);
     run.Begin();
     other.Begin();
-    RunInLockstep(run, other);
+    RunInLockstep<FoldedRun>(runs);
   }
 
   Duration StepTime() const {

@@ -77,23 +77,42 @@ std::int32_t& Rate(SimulationOptions& options, DeviceUse work, DeviceUse beside)
       .permille[static_cast<std::size_t>(work)][static_cast<std::size_t>(beside)];
 }
 
-TaskId StepKit::Add(TaskDraft draft, TaskTime time) {
-  if (draft.work.kind != Work::Kind::kCollective) {
-    draft.work.kind = Work::Kind::kMemory;
-    draft.work.offset = static_cast<std::int64_t>(costs_.size());  // equal works become one
-  }
+/// A work that no other one equals, and its cost.
+Work StepKit::NewWork(TaskTime time) {
+  Work work;
+  work.kind = Work::Kind::kMemory;
+  work.offset = static_cast<std::int64_t>(costs_.size());
   WorkCost cost;
   cost.device = Duration::FromNs(time.device);
   cost.host = Duration::FromNs(time.host);
   costs_.push_back(cost);
+  return work;
+}
+
+TaskId StepKit::Add(TaskDraft draft, TaskTime time) {
+  work_of_.push_back(costs_.size());
+  const Work work = NewWork(time);
+  draft.work = draft.work.kind == Work::Kind::kCollective ? draft.work : work;
+  return builder_.Add(draft);
+}
+
+TaskId StepKit::KernelByRank(StreamRole stream, const std::vector<std::int64_t>& device) {
+  work_of_.push_back(costs_.size());
+  TaskDraft draft;
+  draft.kind = TaskKind::kStoreReduced;
+  draft.stream = stream;
+  draft.work = NewWork({device.front()});
+  for (std::size_t rank = 1; rank < device.size(); ++rank) {
+    draft.others.push_back(device[rank] == device.front() ? draft.work : NewWork({device[rank]}));
+  }
   return builder_.Add(draft);
 }
 
 void StepKit::SetUse(TaskId task, DeviceUse use) {
-  WorkCost& cost = costs_[task.index()];
-  cost.use = use;
+  WorkCost& changed = cost(task);
+  changed.use = use;
   const bool fills = use == DeviceUse::kMatmul || use == DeviceUse::kAttention;
-  cost.room = fills ? cost.device : Duration();
+  changed.room = fills ? changed.device : Duration();
 }
 
 TaskId StepKit::Kernel(StreamRole stream, TaskTime time, std::vector<TaskId> waits) {

@@ -72,6 +72,8 @@ SimulationOptions Steps(std::uint32_t steps);
 /// A schedule under construction in which every task takes what the test says.
 class StepKit {
  public:
+  explicit StepKit(int ranks = 2) : builder_(ranks, {}) {}
+
   /// A kernel on a stream; host time 0 unless given.
   TaskId Kernel(StreamRole stream, TaskTime time, std::vector<TaskId> waits = {});
   /// A collective of 100 bytes over 2 ranks on a stream.
@@ -85,6 +87,8 @@ class StepKit {
   TaskId Wait(StreamRole stream, std::vector<TaskId> waits);
   /// Work of the host alone, after it has blocked for the tasks.
   TaskId Host(std::int64_t host, std::vector<TaskId> waits = {});
+  /// A kernel that takes another time on each rank.
+  TaskId KernelByRank(StreamRole stream, const std::vector<std::int64_t>& device);
   /// Any task; its work is replaced by one of its own.
   TaskId Add(TaskDraft draft, TaskTime time);
 
@@ -99,35 +103,33 @@ class StepKit {
   /// Builds the schedule; nothing can be added afterwards.
   const Schedule& schedule();
   const std::vector<WorkCost>& costs() const { return costs_; }
-  /// Every task has a work of its own, of the same number.
-  void SetSource(TaskId task, Source source) { costs_[task.index()].source = source; }
+  /// Every task has a work of its own.
+  void SetSource(TaskId task, Source source) { cost(task).source = source; }
   /// Products and attention leave no room before they end.
   void SetUse(TaskId task, DeviceUse use);
-  void SetDemand(TaskId task, std::int32_t permille) { costs_[task.index()].demand = permille; }
-  void SetLaunches(TaskId task, std::int32_t launches) { costs_[task.index()].launches = launches; }
-  void SetGaps(TaskId task, std::int64_t ns) { costs_[task.index()].gaps = Duration::FromNs(ns); }
-  void SetStart(TaskId task, std::int64_t ns) { costs_[task.index()].start = Duration::FromNs(ns); }
-  void SetRoom(TaskId task, std::int64_t ns) { costs_[task.index()].room = Duration::FromNs(ns); }
-  void SetLastWave(TaskId task, std::int64_t ns) {
-    costs_[task.index()].last_wave = Duration::FromNs(ns);
-  }
+  void SetDemand(TaskId task, std::int32_t permille) { cost(task).demand = permille; }
+  void SetLaunches(TaskId task, std::int32_t launches) { cost(task).launches = launches; }
+  void SetGaps(TaskId task, std::int64_t ns) { cost(task).gaps = Duration::FromNs(ns); }
+  void SetStart(TaskId task, std::int64_t ns) { cost(task).start = Duration::FromNs(ns); }
+  void SetRoom(TaskId task, std::int64_t ns) { cost(task).room = Duration::FromNs(ns); }
+  void SetLastWave(TaskId task, std::int64_t ns) { cost(task).last_wave = Duration::FromNs(ns); }
   void SetOwnTiles(TaskId task, std::int64_t ns, std::int64_t latest_ns) {
-    costs_[task.index()].own_tiles = Duration::FromNs(ns);
-    costs_[task.index()].own_latest = Duration::FromNs(latest_ns);
+    cost(task).own_tiles = Duration::FromNs(ns);
+    cost(task).own_latest = Duration::FromNs(latest_ns);
   }
   /// A gather by copy engines, of whose time the end is the own shard's copy.
   void SetOwnShard(TaskId task, std::int64_t ns) {
-    costs_[task.index()].use = DeviceUse::kCopyEngine;
-    costs_[task.index()].own_shard = Duration::FromNs(ns);
+    cost(task).use = DeviceUse::kCopyEngine;
+    cost(task).own_shard = Duration::FromNs(ns);
   }
   void SetBesideCollective(TaskId task, std::int32_t permille) {
-    costs_[task.index()].beside_collective = permille;
+    cost(task).beside_collective = permille;
   }
   /// A copy from or to the host, and its speed beside another one.
   void SetHostCopy(TaskId task, std::int32_t permille, bool to_host = false) {
-    costs_[task.index()].use = DeviceUse::kCopyEngine;
-    costs_[task.index()].beside_host_copy = permille;
-    costs_[task.index()].to_host = to_host;
+    cost(task).use = DeviceUse::kCopyEngine;
+    cost(task).beside_host_copy = permille;
+    cost(task).to_host = to_host;
   }
   RunRecord Run(const SimulationOptions& options = OneStep()) {
     return Record(schedule(), costs_, options);
@@ -139,8 +141,12 @@ class StepKit {
                       TaskTime time,
                       const dcsim::Collective& collective);
 
-  ScheduleBuilder builder_{2, {}};
+  WorkCost& cost(TaskId task) { return costs_[work_of_[task.index()]]; }
+  Work NewWork(TaskTime time);
+
+  ScheduleBuilder builder_;
   std::vector<WorkCost> costs_;
+  std::vector<std::size_t> work_of_;  // of the first rank, by task
   std::optional<Schedule> schedule_;
 };
 

@@ -71,6 +71,27 @@ TEST(LowerBucketTest, OverflowFlushesAndSwapsBuffers) {
   EXPECT_EQ(TinyTaskLines(BucketSpec(19, true), TwoLayers(), 7, 18), kOverflow);
 }
 
+// The second rank's partition is the other five elements of w1 and all of w2, behind each other.
+TEST(LowerBucketTest, EachRankStoresItsOwnPart) {
+  const Schedule schedule = LowerTiny(BucketSpec(19, true), TwoLayers());
+  EXPECT_EQ(schedule.ranks_told(), 2);
+  ASSERT_EQ(schedule.rank_works().size(), 2U);
+  const RankWork& w2 = schedule.rank_works()[0];
+  const RankWork& w1 = schedule.rank_works()[1];
+  EXPECT_EQ(w2.task, TaskId(13));
+  EXPECT_EQ(schedule.work(w2.work).moved, Bytes(20));
+  EXPECT_EQ(schedule.work(w2.work).launches, 1U);
+  EXPECT_EQ(w1.task, TaskId(18));
+  EXPECT_EQ(schedule.work(w1.work).moved, Bytes(20));
+}
+
+// Cut by parameter, ranks own as much of each.
+TEST(LowerBucketTest, ReduceScattersLeaveAllRanksAlike) {
+  const Schedule schedule = LowerTiny(TinySpec(3), TwoLayers());
+  EXPECT_EQ(schedule.ranks_told(), 1);
+  EXPECT_TRUE(schedule.rank_works().empty());
+}
+
 // With one buffer (step 4) compute waits for the flush just issued, task 13, before w1 is copied.
 constexpr char kSingleBuffer[] = R"(
 7 host allocate +b13

@@ -55,6 +55,22 @@ TEST(StepMetricsTest, ExposedIsWhatNoComputeHides) {
   EXPECT_EQ(MeasuredRun(kit).metrics.exposed_communication(), Duration::FromNs(30));
 }
 
+// A task of 40 alone, 4 of it between its kernels, at half its speed beside a collective at [0,
+// 20), so at [0, 50): the gaps are as long as alone, and the collective runs beside two fifths.
+TEST(StepMetricsTest, WhatSlowsKernelsLeavesTheirGaps) {
+  StepKit kit;
+  const TaskId task = kit.Kernel(kCompute, {40});
+  kit.SetGaps(task, 4);
+  const TaskId collective = kit.Collective(kGather, {20});
+  kit.SetUse(collective, DeviceUse::kCollective);
+  SimulationOptions options = Contending();
+  Rate(options, DeviceUse::kStreaming, DeviceUse::kCollective) = 500;
+  MeasuredRun run(kit, options);
+  EXPECT_EQ(run.metrics.compute(), Duration::FromNs(50));
+  EXPECT_EQ(run.metrics.compute_gaps(), Duration::FromNs(4));
+  EXPECT_EQ(run.metrics.exposed_gaps(), Duration::FromNs(1));
+}
+
 // A task at [0, 40), a tenth of it between its kernels, and one without gaps at [40, 60); a
 // collective at [0, 20): 4 ns of gaps, of which it runs beside half.
 TEST(StepMetricsTest, GapsBetweenKernelsCountByTheirShareOfTheTask) {

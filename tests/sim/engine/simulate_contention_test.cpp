@@ -427,5 +427,45 @@ TEST(SimulateContentionTest, AnEventTakesTimeToStartAKernelThatSaysSo) {
   EXPECT_EQ(run.at(second), (Interval{86, 116}));
 }
 
+/// A side stream's copy of 100, of so many kernels, and a collective of 10 that the host launches
+/// at 30 on another.
+RunRecord CollectiveBehindCopy(std::int32_t launches, std::int32_t demand) {
+  StepKit kit;
+  const TaskId copy = kit.Kernel(kCopy, {100});
+  kit.SetUse(copy, kSideStreaming);
+  kit.SetLaunches(copy, launches);
+  kit.SetDemand(copy, demand);
+  kit.SetUse(kit.Collective(kReduce, {10, 30}), kCollective);
+  return kit.Run(Contending());
+}
+
+// One kernel has all multiprocessors until it ends; of four, each of 25, the second one does until
+// 50. One that is mostly launched leaves room.
+TEST(SimulateContentionTest, ACollectiveWaitsForTheCopyThatRuns) {
+  const TaskId collective(1);
+  EXPECT_EQ(CollectiveBehindCopy(1, 1000).at(collective), (Interval{30, 110}));
+  EXPECT_EQ(CollectiveBehindCopy(4, 1000).at(collective), (Interval{30, 60}));
+  EXPECT_EQ(CollectiveBehindCopy(4, 400).at(collective), (Interval{30, 40}));
+}
+
+// The copy gets a quarter of its speed beside the product, so it takes a quarter of the half that
+// it would take of the collective's: at 7/8 of its speed 70 take 80. Without a product 20 are done
+// when the copy ends at 40, and 50 are left.
+TEST(SimulateContentionTest, ACopyThatIsSlowedDisturbsCollectivesLess) {
+  for (const bool slowed : {true, false}) {
+    StepKit kit;
+    kit.SetUse(kit.Kernel(kCopy, {40}), kSideStreaming);
+    const TaskId collective = kit.Collective(kReduce, {70});
+    kit.SetUse(collective, kCollective);
+    if (slowed) {
+      kit.SetUse(kit.Kernel(kCompute, {200}), kMatmul);
+    }
+    SimulationOptions options = Contending();
+    Rate(options, kSideStreaming, kMatmul) = 250;
+    Rate(options, kCollective, kSideStreaming) = 500;
+    EXPECT_EQ(kit.Run(options).at(collective), (Interval{0, slowed ? 80 : 90}));
+  }
+}
+
 }  // namespace
 }  // namespace dcsim

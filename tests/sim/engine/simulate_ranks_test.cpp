@@ -116,6 +116,31 @@ TEST(SimulateRanksTest, StepsAreAlike) {
   EXPECT_EQ(times[1], times[2]);
 }
 
+/// What a rank does before a collective of 30 behind it on its stream.
+RunRecord StoreAndReduce(const std::vector<std::int64_t>& stores) {
+  StepKit kit(static_cast<int>(stores.size()));
+  kit.KernelByRank(kReduce, stores);
+  const TaskId reduce = kit.Collective(kReduce, {30});
+  kit.SetUse(reduce, kCollective);
+  SimulationOptions options = Contending();
+  options.contention.first_permille = 1;
+  return kit.Run(options);
+}
+
+// The first rank stores for 10 ns, the second for 40; then each of four another time.
+TEST(SimulateRanksTest, ACollectiveWaitsForTheRankThatStoresLongest) {
+  const TaskId reduce(1);
+  EXPECT_EQ(StoreAndReduce({10, 40}).at(reduce), (Interval{10, 70}));
+  EXPECT_EQ(StoreAndReduce({10, 0, 25, 5}).at(reduce), (Interval{10, 55}));
+  EXPECT_EQ(StoreAndReduce({40, 0, 25, 5}).at(reduce), (Interval{40, 70}));
+}
+
+// Ranks that all do the same are two, whatever their number.
+TEST(SimulateRanksTest, AllRanksThatDifferAreSimulated) {
+  EXPECT_EQ(StoreAndReduce({10, 10, 10, 10}).result.tasks_executed, 4U);
+  EXPECT_EQ(StoreAndReduce({10, 0, 25, 5}).result.tasks_executed, 8U);
+}
+
 TEST(SimulateRanksTest, BothRunOutOfMemory) {
   Race race(1);
   Buffer resident;
