@@ -216,15 +216,15 @@ struct Task {
   bool on_host() const { return stream == kNoStream; }
 };
 
-/// Ranks of which a schedule tells what they do otherwise than the first, which counts: all, of
-/// more than these every n-th.
+/// Ranks of which a schedule tells what each does: all of up to so many, of more so many evenly
+/// apart, from the first one on.
 inline constexpr int kRanksTold = 8;
 
-/// What another rank does in a task of which the first one does more or less: storing a bucket of
-/// which each rank owns another part.
+/// What another rank than the first does in a task that is not the same on all: it stores a bucket
+/// of which each rank owns another part.
 struct RankWork {
   TaskId task;
-  int told = 0;  // the rank, among those told of
+  int told = 0;  // which of the ranks told of
   WorkId work;
 };
 
@@ -252,9 +252,9 @@ class Schedule {
   std::span<const MemoryStep> memory(TaskId id) const { return memory_.of(id.index()); }
   std::span<const BufferUse> uses(TaskId id) const { return uses_.of(id.index()); }
 
-  /// Ranks told of: one where all do the same.
+  /// How many ranks are told of: one where all do the same.
   int ranks_told() const;
-  /// What they do otherwise than the first, by task and rank.
+  /// What the others do that the first does not, by task and rank.
   std::span<const RankWork> rank_works() const { return rank_works_; }
 
   /// The collective of a collective task, or null.
