@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "model/passes/lower_state.h"
 
 namespace dcsim {
@@ -226,6 +228,39 @@ void DropHold(LowerState& state, StorageId storage) {
 }
 
 }  // namespace
+
+std::vector<OwnedShare> OwnedShares(const LowerState& state,
+                                    const std::vector<CollectiveCall>& calls) {
+  std::vector<ParamId> params;
+  params.reserve(calls.size());
+  for (const CollectiveCall& call : calls) {
+    params.push_back(call.param);
+  }
+  const int ranks = state.plan.ranks;
+  const int told = state.by_parameter() ? 1 : std::min(ranks, kRanksTold);
+  std::vector<OwnedShare> shares;
+  shares.reserve(static_cast<std::size_t>(told));
+  for (int i = 0; i < told; ++i) {
+    shares.push_back(state.layout.owned(params, i * ranks / told));
+  }
+  return shares;
+}
+
+void SetStoreWork(TaskDraft& draft,
+                  const std::vector<OwnedShare>& shares,
+                  DType dtype,
+                  bool adds,
+                  std::uint32_t collective) {
+  const auto work = [&](const OwnedShare& own) {
+    const Bytes moved((adds ? 3 : 2) * own.elements * ElementBytes(dtype));
+    return MemoryWork(adds ? MemoryPattern::kAdd : MemoryPattern::kCopy, moved, own.parts, 1,
+                      collective);
+  };
+  draft.work = work(shares.front());
+  for (std::size_t i = 1; i < shares.size(); ++i) {
+    draft.others.push_back(work(shares[i]));
+  }
+}
 
 TakenGradient TakeGradient(LowerState& state, ParamId param, const Value& value) {
   const BufferId gradient = state.buffer_of[value.storage.index()];

@@ -156,7 +156,7 @@ struct LowerState {
 
 /// What each rank told of (Schedule::rank_works) owns of the gradients that calls reduce. Where the
 /// flat tensor is cut anywhere a bucket may be one rank's alone; the first rank's parameters come
-/// last, so that a step ends with its stores.
+/// last, so that a step ends with its stores (lower_reduce.cpp).
 std::vector<OwnedShare> OwnedShares(const LowerState& state,
                                     const std::vector<CollectiveCall>& calls);
 
