@@ -55,8 +55,8 @@ class Benchmark {
       }
     }
     for (std::size_t i = 0; i < works.size(); ++i) {
-      for (std::size_t j = 0; j < works.size() && works[i].use == DeviceUse::kCollective; ++j) {
-        if (works[j].use == DeviceUse::kSideStreaming) {
+      for (std::size_t j = 0; j < works.size(); ++j) {
+        if (works[i].use == DeviceUse::kCollective && works[j].use == DeviceUse::kSideStreaming) {
           samples.push_back(BesideCopies(works[i], alone[i], works[j], alone[j]));
         }
       }
@@ -165,6 +165,20 @@ class Benchmark {
     return lost * 1000 / std::max<std::int64_t>(1, overlapped);
   }
 
+  /// What `times`, one a repeat, say of work beside another.
+  static ContentionSample SampleOf(const SideWork& work,
+                                   Duration alone,
+                                   const std::vector<std::int64_t>& times) {
+    ContentionSample sample;
+    sample.beside = work.name;
+    sample.beside_use = work.use;
+    sample.beside_alone = alone;
+    sample.beside_time = Duration::FromNs(Median(times));
+    const auto [least, most] = std::minmax_element(times.begin(), times.end());
+    sample.beside_spread = static_cast<double>(*most - *least) / static_cast<double>(Median(times));
+    return sample;
+  }
+
   ContentionSample Beside(const ComputeKernel& kernel,
                           std::int64_t period,
                           const SideWork& work,
@@ -194,18 +208,12 @@ class Benchmark {
       skews.push_back(last->start - first->start);
       times.push_back(TimeOf(ranks, work.use));
     }
-    ContentionSample sample;
+    ContentionSample sample = SampleOf(work, alone, times);
     sample.compute = kernel.name;
     sample.use = kernel.use;
     sample.tiles = Tiles(kernel);
     sample.compute_alone = Duration::FromNs(period);
     sample.compute_speed = 1 - Mean(lost) / 1000;
-    sample.beside = work.name;
-    sample.beside_use = work.use;
-    sample.beside_alone = alone;
-    sample.beside_time = Duration::FromNs(Median(times));
-    const auto [least, most] = std::minmax_element(times.begin(), times.end());
-    sample.beside_spread = static_cast<double>(*most - *least) / static_cast<double>(Median(times));
     sample.start_delay = Duration::FromNs(Median(delays));
     sample.skew = Duration::FromNs(Median(skews));
     return sample;
@@ -238,17 +246,11 @@ class Benchmark {
         times.push_back(JointTime(ranks));
       }
     }
-    ContentionSample sample;
+    ContentionSample sample = SampleOf(collective, alone, times);
     sample.compute = copy.name;
     sample.use = copy.use;
     sample.compute_alone = copy_alone;
     sample.compute_speed = copies.empty() ? 1 : static_cast<double>(copy_alone.ns()) / Mean(copies);
-    sample.beside = collective.name;
-    sample.beside_use = collective.use;
-    sample.beside_alone = alone;
-    sample.beside_time = Duration::FromNs(Median(times));
-    const auto [least, most] = std::minmax_element(times.begin(), times.end());
-    sample.beside_spread = static_cast<double>(*most - *least) / static_cast<double>(Median(times));
     return sample;
   }
 

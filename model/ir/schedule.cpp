@@ -225,7 +225,7 @@ TaskId ScheduleBuilder::Add(const TaskDraft& draft) {
   append(schedule_.memory_, draft.memory);
   append(schedule_.uses_, draft.uses);
   for (std::size_t i = 0; i < draft.others.size(); ++i) {
-    if (!(draft.others[i] == draft.work)) {
+    if (draft.others[i] != draft.work) {
       schedule_.rank_works_.push_back({id, static_cast<int>(i) + 1, AddWork(draft.others[i])});
     }
   }

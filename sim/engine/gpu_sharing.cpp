@@ -103,13 +103,6 @@ void GpuSharing::HoldCompute(std::int64_t now) {
   disturbed_ = true;
 }
 
-void GpuSharing::Join(std::span<GpuSharing* const> ranks) {
-  for (GpuSharing* const rank : ranks) {
-    rank->peers_.assign(ranks.begin(), ranks.end());
-    std::erase(rank->peers_, rank);
-  }
-}
-
 /// Of a collective that gets as far as this phase's end: whether another rank's has not yet, so
 /// that it waits in it. The one that comes last lets all go on.
 bool GpuSharing::WaitForPeers(std::size_t stream, Phase phase, std::int64_t now) {
@@ -250,11 +243,12 @@ void GpuSharing::SeekRoom(std::size_t stream, std::int64_t now) {
   Stream& state = streams_[stream];
   std::int64_t room = RoomBehindCompute(state, now);
   state.held_by = kCompute;
-  const bool collective = state.task.use == DeviceUse::kCollective;
-  for (std::size_t s = 0; s < kStreamCount && collective && options_.contention.measured; ++s) {
-    const std::int64_t behind = s == kCompute ? 0 : RoomBehindCopy(streams_[s], now);
-    state.held_by = behind > room ? s : state.held_by;
-    room = std::max(room, behind);
+  if (state.task.use == DeviceUse::kCollective && options_.contention.measured) {
+    for (std::size_t s = 0; s < kStreamCount; ++s) {
+      const std::int64_t behind = RoomBehindCopy(streams_[s], now);
+      state.held_by = behind > room ? s : state.held_by;
+      room = std::max(room, behind);
+    }
   }
   if (room > 0) {
     state.phase = Phase::kHeld;

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -41,9 +40,12 @@ class GpuSharing {
       : options_(options),
         rank_(rank) {}
 
-  /// Ranks whose collectives wait for each other, stream by stream. Each must outlive the others'
-  /// use of it, and stay where it is.
-  static void Join(std::span<GpuSharing* const> ranks);
+  /// Two ranks whose collectives wait for each other, stream by stream; of several, each two. Each
+  /// must outlive the others' use of it, and stay where it is.
+  static void Join(GpuSharing& a, GpuSharing& b) {
+    a.peers_.push_back(&b);
+    b.peers_.push_back(&a);
+  }
   /// Whether another rank has changed an event() since this was asked.
   bool TakeWoken() { return std::exchange(woken_, false); }
 

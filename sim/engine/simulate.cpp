@@ -121,12 +121,12 @@ Simulation SimulationRun::Run() {
 
 Simulation SimulationRun::RunTogether(std::span<SimulationRun> runs) {
   std::vector<SimulationRun*> ranks;
-  std::vector<GpuSharing*> gpus;
   for (SimulationRun& run : runs) {
+    for (SimulationRun* const before : ranks) {
+      GpuSharing::Join(before->gpu_, run.gpu_);
+    }
     ranks.push_back(&run);
-    gpus.push_back(&run.gpu_);
   }
-  GpuSharing::Join(gpus);
   const auto begins = [](SimulationRun& run) { return run.Begin(); };
   if (!std::all_of(runs.begin(), runs.end(), begins)) {
     return runs.front().Result();

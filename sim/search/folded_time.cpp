@@ -65,11 +65,10 @@ class FoldedRun {
 
   /// The counterpart of SimulationRun::RunTogether.
   static void RunBoth(FoldedRun& run, FoldedRun& other) {
-    const std::array<GpuSharing*, 2> gpus = {&run.gpu_, &other.gpu_};
-    const std::array<FoldedRun*, 2> runs = {&run, &other};
-    GpuSharing::Join(gpus);
+    GpuSharing::Join(run.gpu_, other.gpu_);
     run.Begin();
     other.Begin();
+    const std::array<FoldedRun*, 2> runs = {&run, &other};
     RunInLockstep<FoldedRun>(runs);
   }
 
