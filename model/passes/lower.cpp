@@ -279,7 +279,7 @@ LowerState::LowerState(const Plan& the_plan,
                        const std::map<DType, std::vector<std::int64_t>>& kept)
     : plan(the_plan),
       graph(the_graph),
-      profile(the_profile),
+      ops(the_graph, the_profile, the_plan.options, the_plan.ranks),
       kept_capacities(kept),
       facts(AnalyseStep(graph)),
       layout(graph, plan.options, plan.ranks),
@@ -346,23 +346,32 @@ void AddSteps(LowerState& state, const Workspaces& workspaces) {
   AddOptimizerStep(state);
 }
 
-/// What reduce buffers that outlive steps have grown to when nothing grows any more: a step begins
-/// with the buffer at which the one before ended, so that with an odd number of flushes a large
-/// gradient finds each of them in turn.
-Capacities GrownCapacities(const Plan& plan, const Graph& graph) {
-  Capacities grown;
+/// Reduce buffers that outlive steps, and with which of them a step begins.
+struct KeptBuffers {
+  Capacities capacities;
   std::map<DType, std::size_t> current;
+};
+
+void BeginWith(LowerState& state, const KeptBuffers& kept) {
+  for (const auto& [dtype, index] : kept.current) {
+    state.buckets[dtype].current = index;
+  }
+}
+
+/// What they have grown to when nothing grows any more: a step begins with the buffer at which the
+/// one before ended, so that with an odd number of flushes a large gradient finds each of them in
+/// turn, with an even one always the same.
+KeptBuffers GrownBuffers(const Plan& plan, const Graph& graph) {
+  KeptBuffers grown;
   for (int unchanged = 0; unchanged < 2;) {
-    LowerState state(plan, graph, nullptr, grown);
-    for (const auto& [dtype, index] : current) {
-      state.buckets[dtype].current = index;
-    }
+    LowerState state(plan, graph, nullptr, grown.capacities);
+    BeginWith(state, grown);
     AddSteps(state, {});
     const Capacities after = CapacitiesOf(state);
-    unchanged = after == grown ? unchanged + 1 : 0;
-    grown = after;
+    unchanged = after == grown.capacities ? unchanged + 1 : 0;
+    grown.capacities = after;
     for (const auto& [dtype, bucket] : state.buckets) {
-      current[dtype] = bucket.current;
+      grown.current[dtype] = bucket.current;
     }
   }
   return grown;
@@ -378,8 +387,9 @@ Schedule Lower(const Plan& plan,
   DCSIM_CHECK(faults.empty()) << faults.front();
   const PlannedGraph planned(recorded, plan.options);
   const Graph& graph = planned.get();
-  const bool keeps = KeepsBuckets(plan, graph);
-  LowerState state(plan, graph, profile, keeps ? GrownCapacities(plan, graph) : Capacities());
+  const KeptBuffers kept = KeepsBuckets(plan, graph) ? GrownBuffers(plan, graph) : KeptBuffers();
+  LowerState state(plan, graph, profile, kept.capacities);
+  BeginWith(state, kept);
   AddSteps(state, workspaces);
   return std::move(state.builder).Build();
 }

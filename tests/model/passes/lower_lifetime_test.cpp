@@ -131,6 +131,48 @@ TEST(BufferLifetimeTest, OnlyBuffersThatALargeGradientFindsGrow) {
   EXPECT_THAT(ResidentBuckets(TwoLayers(), 4), testing::ElementsAre(10, 30));
 }
 
+/// Gradients of 9, 9, 9, 20 and 9 elements, in this order.
+Graph OneLargeGradient() {
+  return ParseGraphText(R"(
+graph one-large 2 tokens
+param a bfloat16[9]
+param b bfloat16[9]
+param c bfloat16[9]
+param d bfloat16[20]
+param e bfloat16[9]
+input x bfloat16[2]
+forward
+  y: bfloat16[2] = my::use(x, a, b, c, d, e)
+  l: bfloat16[] = aten::sum(y)
+  loss l
+  save y
+backward of 0
+  tangent t: bfloat16[] of l
+  ga: bfloat16[9] = my::one(t, y)
+  gb: bfloat16[9] = my::one(t, y)
+  gc: bfloat16[9] = my::one(t, y)
+  gd: bfloat16[20] = my::one(t, y)
+  ge: bfloat16[9] = my::one(t, y)
+  gradient a = ga
+  gradient b = gb
+  gradient c = gc
+  gradient d = gd
+  gradient e = ge
+)");
+}
+
+// Buckets of 10. The first step flushes five times, buffer 0 first: 9, 9, 9, 20 (in buffer 1,
+// which grows), 9. The second begins with buffer 1, which holds 18: 9 and 9, 9, 20 (in buffer 1
+// again), 9, an even number, so that all steps from then on begin with buffer 1. One that began
+// with buffer 0 would have its 20 elements there.
+TEST(BufferLifetimeTest, AStepBeginsWithTheBufferAtWhichTheOneBeforeEnded) {
+  EXPECT_THAT(ResidentBuckets(OneLargeGradient(), 10), testing::ElementsAre(20, 40));
+  PlanSpec spec = TinySpec(1);
+  spec.options.buffer_lifetime = BufferLifetime::kPermanent;
+  spec.options.reduce_bucket = 10;
+  EXPECT_THAT(Verify(LowerTiny(spec, OneLargeGradient()), OneLargeGradient()), testing::IsEmpty());
+}
+
 // Two micro-steps, coalesced: the first keeps g2 and g1 where the backward wrote them, the second
 // adds to them. Behind its last op both go into the bucket, in the order of the flat tensor: w1's
 // 16 elements (padded for two ranks) at 0, w2's 6 behind them; one flush, one end of backward that
