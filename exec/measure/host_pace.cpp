@@ -79,4 +79,22 @@ std::vector<HostReading> HostPace::TakeReadings() {
   return std::exchange(steps_, {});
 }
 
+HostReading AsOneStretch(const HostReading& reading) {
+  HostReading whole;
+  Duration computing;
+  Duration between;
+  for (std::size_t i = 0; i < reading.times.size(); ++i) {
+    if (reading.times[i]) {
+      whole.ops += reading.ops;
+      computing += *reading.times[i];
+      between += i < reading.between.size() ? reading.between[i].value_or(Duration()) : Duration();
+    }
+  }
+  if (whole.ops > 0) {
+    whole.times = {computing};
+    whole.between = {between};
+  }
+  return whole;
+}
+
 }  // namespace dcsim::exec

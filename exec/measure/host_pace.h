@@ -52,4 +52,8 @@ class HostPace : public TaskListener {
   std::vector<HostReading> steps_;
 };
 
+/// The stretches of a reading that have a time, as one; what lies between ops where it was read,
+/// too. No ops where none has.
+HostReading AsOneStretch(const HostReading& reading);
+
 }  // namespace dcsim::exec

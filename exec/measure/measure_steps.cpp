@@ -280,7 +280,7 @@ std::optional<RankMeasurement> MeasureSteps(StepExecutor& executor,
     }
     RunAndKeepLoss(executor, step, measurement);
     if (first_pace) {
-      measurement.first_host = first_pace->TakeReadings().front();
+      measurement.first_host = AsOneStretch(first_pace->TakeReadings().front());
     }
     if (device.is_cuda()) {
       measurement.reserved_after.push_back(ReservedNow(device.index()));

@@ -48,7 +48,7 @@ struct RankMeasurement {
   Duration exposed_communication;  // the same
   Duration traced_step;            // between ends on the compute stream, mean
   std::vector<HostReading> hosts;  // of the measured steps, in order
-  HostReading first_host;          // of the first step to warm up, on a GPU
+  HostReading first_host;          // of the first step to warm up, on a GPU, one stretch
   std::vector<Bytes> reserved_after;            // each step up to the last measured one, on a GPU
   std::optional<double> stolen;                 // HostReading's, over the measured steps
   std::optional<WaitingDelays> waiting_delays;  // behind the measured steps, on a GPU

@@ -98,6 +98,22 @@ TEST(HostPaceTest, AStretchCountsWhereTheGpuIsNearAtBothOfItsEnds) {
   EXPECT_FALSE(readings[0].between[2].has_value());
 }
 
+TEST(HostPaceTest, AFirstStepIsOneStretchOfWhatCounts) {
+  const auto ns = [](std::int64_t count) { return std::optional(Duration::FromNs(count)); };
+  HostReading reading;
+  reading.ops = 10;
+  reading.times = {ns(5), std::nullopt, ns(7)};
+  reading.between = {ns(100), std::nullopt, ns(20)};
+  const HostReading whole = AsOneStretch(reading);
+  EXPECT_EQ(whole.ops, 20);
+  EXPECT_EQ(whole.times, std::vector{ns(12)});
+  EXPECT_EQ(whole.between, std::vector{ns(120)});
+
+  reading.times = {std::nullopt, std::nullopt, std::nullopt};
+  EXPECT_EQ(AsOneStretch(reading).ops, 0);
+  EXPECT_TRUE(AsOneStretch(reading).times.empty());
+}
+
 TEST(HostPaceTest, StepsOfWhichNothingCountsAreNotRead) {
   LaggingGpu gpu;
   gpu.behind = 10;
