@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <numeric>
 
@@ -18,6 +19,8 @@
 #include "exec/profiler/percentile.h"
 #include "exec/profiler/sign_descent.h"
 #include "exec/reference/reference_data.h"
+#include "model/graph/param_layout.h"
+#include "model/graph/param_shifts.h"
 
 namespace dcsim::exec {
 namespace {
@@ -93,6 +96,23 @@ struct Subject {
   std::vector<at::Tensor> inputs;
   GraphRunner runner;
 };
+
+/// Puts the parameters where ZeRO-1 and 2 keep them, each group in one tensor.
+void LayOutSideBySide(Subject& subject, const Graph& graph) {
+  const ParamLayout layout(graph, SideBySideOptions(), 1);
+  std::vector<at::Tensor> flat(layout.groups().size());
+  for (std::size_t i = 0; i < subject.params.size(); ++i) {
+    const ParamPlace& place = layout.place(ParamId(i));
+    at::Tensor& param = subject.params[i];
+    at::Tensor& weights = flat[place.group];
+    if (!weights.defined()) {
+      weights = param.new_empty({layout.weights(place.group)});
+    }
+    at::Tensor there = weights.narrow(0, place.weights, place.numel).view(param.sizes());
+    there.copy_(param);
+    param = std::move(there);
+  }
+}
 
 /// Leaves the subject with the inputs of the step behind the trained ones.
 void Train(Subject& subject, const Graph& graph, const ProfileSettings& settings) {
@@ -246,26 +266,64 @@ std::uint32_t Intern(Profile& profile,
   return entry->second;
 }
 
-void FillOps(Profile& profile,
-             const Graph& graph,
-             const KernelTimes& times,
-             const HostTimer& host,
-             const FootprintRecorder& footprints) {
-  std::map<std::string, std::uint32_t> known;
-  for (std::size_t i = 0; i < graph.ops.size(); ++i) {
+/// What is measured of each op of a subject.
+struct OpReadings {
+  KernelTimes kernels;
+  std::vector<std::vector<std::int64_t>> host;         // by op, one a step
+  std::vector<std::vector<FootprintStep>> footprints;  // by op
+};
+
+/// Lists kernels of ops, and what the ops take.
+class ProfileWriter {
+ public:
+  explicit ProfileWriter(Profile& profile) : profile_(profile) {}
+
+  OpProfile EntryOf(OpId id, const OpReadings& readings) {
+    const std::size_t i = id.index();
+    const KernelTimes& times = readings.kernels;
     OpProfile entry;
-    entry.op = OpId(i);
+    entry.op = id;
     entry.device_time = Duration::FromNs(Percentile(times.by_op[i], 50));
     entry.device_time_spread =
         Duration::FromNs(Percentile(times.by_op[i], 90) - Percentile(times.by_op[i], 10));
-    entry.host_time = Duration::FromNs(Percentile(host.times()[i], 50));
+    entry.host_time = Duration::FromNs(Percentile(readings.host[i], 50));
     for (std::size_t k = 0; k < times.kernels[i].size(); ++k) {
       entry.kernels.push_back(
-          Intern(profile, known, times.kernels[i][k], Percentile(times.by_kernel[i][k], 50)));
+          Intern(profile_, known_, times.kernels[i][k], Percentile(times.by_kernel[i][k], 50)));
     }
-    entry.footprint = footprints.footprints()[i];
-    profile.ops.push_back(std::move(entry));
+    entry.footprint = readings.footprints[i];
+    return entry;
   }
+
+ private:
+  Profile& profile_;
+  std::map<std::string, std::uint32_t> known_;
+};
+
+OpReadings ReadOps(Subject& subject,
+                   const Graph& graph,
+                   int settling,
+                   const ProfileSettings& settings) {
+  FootprintRecorder footprints(graph);
+  subject.Run(&footprints);
+  HostTimer host(graph.ops.size());
+  for (int i = 0; i < settings.steps; ++i) {
+    subject.Run(&host);
+  }
+  return {RecordKernels(subject, graph.ops.size(), settling, settings), host.times(),
+          footprints.footprints()};
+}
+
+/// Ops that read a parameter which is shifted where ZeRO-1 and 2 keep it.
+std::vector<OpId> ShiftedOps(const Graph& graph) {
+  const ParamShifts shifts(graph, SideBySideOptions(), 1);
+  std::vector<OpId> ops;
+  for (std::size_t i = 0; i < graph.ops.size(); ++i) {
+    if (shifts.AlignmentOf(OpId(i)) < kTensorAlignment) {
+      ops.emplace_back(i);
+    }
+  }
+  return ops;
 }
 
 }  // namespace
@@ -279,28 +337,30 @@ Profile ProfileWorkload(const Graph& graph, const ProfileSettings& settings) {
   for (int step = 0; step < settings.warmup_steps; ++step) {
     subject.Run(nullptr);
   }
-  FootprintRecorder footprints(graph);
-  subject.Run(&footprints);
   settings.report("timing steps");
   const int settling = StepsToSettle(subject);
   const std::int64_t step_ns = TimeSteps(subject, settling, settings.steps);
-  HostTimer host(graph.ops.size());
-  for (int i = 0; i < settings.steps; ++i) {
-    subject.Run(&host);
-  }
-  const KernelTimes times = RecordKernels(subject, graph.ops.size(), settling, settings);
+  const OpReadings readings = ReadOps(subject, graph, settling, settings);
   Profile profile;
   profile.graph_hash = graph.hash;
   profile.steps = settings.steps;
   profile.trained_steps = settings.trained_steps;
-  FillOps(profile, graph, times, host, footprints);
+  ProfileWriter writer(profile);
   std::int64_t host_calls = 0;
-  for (const OpProfile& entry : profile.ops) {
-    host_calls += entry.host_time.ns();
+  for (std::size_t i = 0; i < graph.ops.size(); ++i) {
+    profile.ops.push_back(writer.EntryOf(OpId(i), readings));
+    host_calls += profile.ops.back().host_time.ns();
   }
-  profile.kernel_gap = KernelGap(times, step_ns, host_calls);
+  profile.kernel_gap = KernelGap(readings.kernels, step_ns, host_calls);
   profile.step_time = Duration::FromNs(step_ns);
-  profile.sm_clock_mhz = times.sm_clock_mhz;
+  profile.sm_clock_mhz = readings.kernels.sm_clock_mhz;
+  if (const std::vector<OpId> shifted = ShiftedOps(graph); !shifted.empty()) {
+    settings.report("laying parameters side by side");
+    LayOutSideBySide(subject, graph);
+    const OpReadings there = ReadOps(subject, graph, StepsToSettle(subject), settings);
+    std::transform(shifted.begin(), shifted.end(), std::back_inserter(profile.side_by_side),
+                   [&](OpId id) { return writer.EntryOf(id, there); });
+  }
   return profile;
 }
 

@@ -28,6 +28,9 @@ struct ProfileSettings {
 /// Recorded and timed steps follow each other without a pause, behind a second of
 /// others: the GPU then has the clock that its power limit leaves it in training.
 ///
+/// Where some parameters are at no multiple of 16 bytes in ZeRO-1 and 2, the same is measured once
+/// more with all of them side by side, of the ops that read those (`Profile::side_by_side`).
+///
 /// `Profile::kernel_gap` is what a kernel costs beyond its own time: (mean time of the undisturbed
 /// steps - sum of kernel times) / kernels; where the host cannot keep up it is the median gap
 /// between neighbouring kernels instead.

@@ -33,34 +33,6 @@ double UnalignedNorm(const Graph& graph, const Op& op, const GpuSpec& gpu) {
 
 }  // namespace
 
-ParamAlignment::ParamAlignment(const Graph& graph, const ScheduleOptions& options, int ranks)
-    : begins_(graph.storages.size()) {
-  if (options.stage == 3) {
-    return;
-  }
-  for (const FlatGroup& group : LaidOutGroups(graph, options, ranks)) {
-    const std::vector<std::int64_t> offsets = WeightOffsets(graph, group, options, ranks);
-    for (std::size_t i = 0; i < group.params.size(); ++i) {
-      begins_[graph.storage_of(graph.param(group.params[i]).value).index()] = offsets[i];
-    }
-  }
-}
-
-std::int64_t ParamAlignment::Shift(const Graph& graph, ValueId value) const {
-  const std::int64_t begin = begins_[graph.storage_of(value).index()];
-  return begin * ElementBytes(graph.value(value).dtype) % kTensorAlignment;
-}
-
-std::int64_t ParamAlignment::AlignmentOf(const Graph& graph, const Op& op) const {
-  std::int64_t alignment = kTensorAlignment;
-  for (const ValueId input : op.inputs) {
-    while (Shift(graph, input) % alignment != 0) {
-      alignment /= 2;
-    }
-  }
-  return alignment;
-}
-
 Duration ParamAlignment::Delay(const Graph& graph,
                                OpId id,
                                Duration time,
@@ -70,7 +42,7 @@ Duration ParamAlignment::Delay(const Graph& graph,
       ElementBytes(graph.value(op.inputs.front()).dtype) != kHalfPrecision) {
     return Duration();
   }
-  const std::int64_t alignment = AlignmentOf(graph, op);
+  const std::int64_t alignment = shifts_.AlignmentOf(id);
   if (alignment == kTensorAlignment) {
     return Duration();
   }
@@ -100,7 +72,7 @@ Duration ParamAlignment::ConvolutionDelay(const Graph& graph,
                                           const GpuSpec& gpu) const {
   const Op& op = graph.op(id);
   const auto weight = FindSingleKernel(graph, id);
-  if (!weight || Shift(graph, *weight) == 0) {
+  if (!weight || shifts_.Of(*weight) == 0) {
     return Duration();
   }
   // Of a backward the input's gradient needs the weight, the weight's does not.

@@ -31,6 +31,7 @@ struct CostInputs {
   const Profile* profile;
   const Cluster& cluster;
   StepFacts facts;
+  LaidOutProfile ops;
   ParamAlignment alignment;
   double untraced = 1;  // of a profiled op's time
   double host = 1;      // of what a profiled op took of the host
@@ -71,7 +72,7 @@ std::optional<BytesPerSecond> FindRate(const Cluster& cluster, MemoryPattern pat
 }
 
 WorkCost OpCost(const CostInputs& inputs, OpId id) {
-  const OpProfile* measured = inputs.profile == nullptr ? nullptr : inputs.profile->FindOp(id);
+  const OpProfile* measured = inputs.ops.Find(id);
   WorkCost cost;
   cost.host =
       measured == nullptr ? inputs.cluster.host.view : Scaled(measured->host_time, inputs.host);
@@ -95,8 +96,10 @@ WorkCost OpCost(const CostInputs& inputs, OpId id) {
     cost.source = Source::kEstimated;
     cost.guessed = !IsShown(inputs.graph.target(id));
   }
-  cost.device +=
-      inputs.alignment.Delay(inputs.graph, id, cost.device, inputs.cluster.gpu) + cost.gaps;
+  if (inputs.ops.FindShifted(id) == nullptr) {
+    cost.device += inputs.alignment.Delay(inputs.graph, id, cost.device, inputs.cluster.gpu);
+  }
+  cost.device += cost.gaps;
   const LaunchedKernels launched =
       measured == nullptr ? LaunchedKernels() : FindKernels(*inputs.profile, *measured);
   const MultiprocessorShare share =
@@ -336,6 +339,7 @@ std::vector<WorkCost> EstimateWorks(const Schedule& schedule,
                     profile,
                     cluster,
                     AnalyseStep(graph),
+                    LaidOutProfile(graph, profile, schedule.options(), schedule.ranks()),
                     ParamAlignment(graph, schedule.options(), schedule.ranks()),
                     UntracedShare(profile),
                     HostShare(graph, profile, cluster)};

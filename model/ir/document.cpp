@@ -296,7 +296,11 @@ const Json* ObjectReader::Require(std::string_view key) {
 }
 
 const Json* ObjectReader::RequireArray(std::string_view key) {
-  const Json* value = Require(key);
+  return Require(key) == nullptr ? nullptr : FindArray(key);
+}
+
+const Json* ObjectReader::FindArray(std::string_view key) {
+  const Json* value = Find(key);
   if (value != nullptr && !value->is_array()) {
     AddExpected(*value, "a list", At(key), faults_);
     return nullptr;

@@ -98,6 +98,8 @@ class ObjectReader {
   const Json* Find(std::string_view key);
   /// An array field's elements, or null after a fault that it is missing or no array.
   const Json* RequireArray(std::string_view key);
+  /// The same of a field that may be missing.
+  const Json* FindArray(std::string_view key);
 
   Path At(std::string_view key) const { return Path(path_, key); }
   Faults& faults() { return faults_; }

@@ -51,10 +51,16 @@ struct Profile {
   Duration kernel_gap;             // that a kernel costs beyond its own time
   double sm_clock_mhz = 0;         // of the GPU meanwhile, mean; 0 where it was not read
   std::vector<Kernel> kernels;
-  std::vector<OpProfile> ops;  // in op order, at most one an op
+  std::vector<OpProfile> ops;  // in op order, at most one an op; parameters lie each on their own
+  /// The same of ops that read a parameter which is at no multiple of 16 bytes where ZeRO-1 and 2
+  /// keep them (model/graph/param_shifts.h), measured there.
+  std::vector<OpProfile> side_by_side;
 
   /// The entry of an op, or null where it was not measured.
   const OpProfile* FindOp(OpId id) const;
 };
+
+/// The entry of an op among those in op order, or null.
+const OpProfile* FindEntry(const std::vector<OpProfile>& entries, OpId id);
 
 }  // namespace dcsim

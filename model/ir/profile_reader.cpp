@@ -147,17 +147,21 @@ OpProfile ReadOpProfile(const Json& value,
   return entry;
 }
 
-void ReadOps(ObjectReader& object, const Graph& graph, Profile& profile) {
-  const Json* ops = object.RequireArray("ops");
-  const Path path = object.At("ops");
-  for (std::size_t i = 0; ops != nullptr && i < ops->size(); ++i) {
+std::vector<OpProfile> ReadOps(const Json& list,
+                               const Graph& graph,
+                               const Profile& profile,
+                               const Path& path,
+                               Faults& faults) {
+  std::vector<OpProfile> ops;
+  for (std::size_t i = 0; i < list.size(); ++i) {
     const Path here(path, i);
-    OpProfile entry = ReadOpProfile((*ops)[i], graph, profile, here, object.faults());
-    if (!profile.ops.empty() && entry.op <= profile.ops.back().op) {
-      object.faults().Add(here, "ops must ascend");
+    OpProfile entry = ReadOpProfile(list[i], graph, profile, here, faults);
+    if (!ops.empty() && entry.op <= ops.back().op) {
+      faults.Add(here, "ops must ascend");
     }
-    profile.ops.push_back(std::move(entry));
+    ops.push_back(std::move(entry));
   }
+  return ops;
 }
 
 Json PrintFootprint(const std::vector<FootprintStep>& steps) {
@@ -169,6 +173,19 @@ Json PrintFootprint(const std::vector<FootprintStep>& steps) {
       list.push_back(
           {"allocate", step.bytes.count(), step.output < 0 ? Json(nullptr) : Json(step.output)});
     }
+  }
+  return list;
+}
+
+Json PrintOps(const std::vector<OpProfile>& ops) {
+  Json list = Json::array();
+  for (const OpProfile& entry : ops) {
+    list.push_back({{"op", entry.op.index()},
+                    {"device_time_ns", entry.device_time.ns()},
+                    {"device_time_spread_ns", entry.device_time_spread.ns()},
+                    {"host_time_ns", entry.host_time.ns()},
+                    {"kernels", entry.kernels},
+                    {"footprint", PrintFootprint(entry.footprint)}});
   }
   return list;
 }
@@ -211,7 +228,12 @@ Profile ParseProfile(std::string_view text, const Graph& graph, const std::strin
       profile.kernels.push_back(ReadKernel((*kernels)[i], Path(path, i), faults));
     }
   }
-  ReadOps(object, graph, profile);
+  if (const Json* ops = object.RequireArray("ops")) {
+    profile.ops = ReadOps(*ops, graph, profile, object.At("ops"), faults);
+  }
+  if (const Json* ops = object.FindArray("side_by_side")) {
+    profile.side_by_side = ReadOps(*ops, graph, profile, object.At("side_by_side"), faults);
+  }
   object.RejectUnknown();
   faults.ThrowIfAny();
   return profile;
@@ -239,14 +261,9 @@ std::string PrintProfile(const Profile& profile) {
                                {"threads", kernel.threads},
                                {"shared_memory_bytes", kernel.shared_memory.count()}});
   }
-  json["ops"] = Json::array();
-  for (const OpProfile& entry : profile.ops) {
-    json["ops"].push_back({{"op", entry.op.index()},
-                           {"device_time_ns", entry.device_time.ns()},
-                           {"device_time_spread_ns", entry.device_time_spread.ns()},
-                           {"host_time_ns", entry.host_time.ns()},
-                           {"kernels", entry.kernels},
-                           {"footprint", PrintFootprint(entry.footprint)}});
+  json["ops"] = PrintOps(profile.ops);
+  if (!profile.side_by_side.empty()) {
+    json["side_by_side"] = PrintOps(profile.side_by_side);
   }
   return json.dump() + "\n";
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "model/graph/param_layout.h"
+#include "model/graph/param_shifts.h"
 #include "model/graph/step_facts.h"
 #include "model/ir/graph.h"
 #include "model/ir/plan.h"
@@ -98,7 +99,7 @@ struct LowerState {
 
   const Plan& plan;
   const Graph& graph;
-  const Profile* profile;
+  LaidOutProfile ops;
   std::map<DType, std::vector<std::int64_t>> kept_capacities;
   StepFacts facts;
   ParamLayout layout;

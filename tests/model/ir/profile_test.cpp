@@ -94,6 +94,24 @@ TEST(ProfileTest, TrainedStepsAreOptional) {
   EXPECT_EQ(PrintProfile(Read(document)).find("trained_steps"), std::string::npos);
 }
 
+TEST(ProfileTest, OpsMeasuredSideBySideAreOptional) {
+  Json document = ValidProfile();
+  EXPECT_TRUE(Read(document).side_by_side.empty());
+  document["side_by_side"] = {document["ops"][1]};
+  document["side_by_side"][0]["device_time_ns"] = 7000;
+  const Profile profile = Read(document);
+  ASSERT_EQ(profile.side_by_side.size(), 1U);
+  EXPECT_EQ(profile.side_by_side[0].op, OpId(1));
+  EXPECT_EQ(profile.side_by_side[0].device_time, Duration::FromNs(7000));
+  EXPECT_EQ(profile.ops[1].device_time, Duration::FromNs(3'600'000'000'000));
+  EXPECT_EQ(Json::parse(PrintProfile(profile)), document);
+
+  document["side_by_side"].push_back(document["ops"][0]);
+  EXPECT_EQ(ErrorText([&] { Read(document); }), "p: /side_by_side/1: ops must ascend");
+  document["side_by_side"] = 3;
+  EXPECT_EQ(ErrorText([&] { Read(document); }), "p: /side_by_side: expected a list, found 3");
+}
+
 TEST(ProfileTest, PrintGivesTheTextBack) {
   const std::string text = ValidProfile().dump() + "\n";
   EXPECT_EQ(PrintProfile(ParseProfile(text, TwoOps(), "p")), text);
