@@ -97,7 +97,10 @@ WorkCost OpCost(const CostInputs& inputs, OpId id) {
     cost.guessed = !IsShown(inputs.graph.target(id));
   }
   if (inputs.ops.FindShifted(id) == nullptr) {
-    cost.device += inputs.alignment.Delay(inputs.graph, id, cost.device, inputs.cluster.gpu);
+    const Duration delay =
+        inputs.alignment.Delay(inputs.graph, id, cost.device, inputs.cluster.gpu);
+    cost.source = delay > Duration() ? Source::kEstimated : cost.source;
+    cost.device += delay;
   }
   cost.device += cost.gaps;
   const LaunchedKernels launched =
