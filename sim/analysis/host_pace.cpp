@@ -30,6 +30,7 @@ bool Computes(const Task& task) {
 struct Stretch {
   Duration computing;  // its ops
   Duration between;    // its other tasks
+  int launches = 0;    // of its ops
 };
 
 std::vector<Stretch> PriceStretches(const Schedule& schedule,
@@ -41,6 +42,7 @@ std::vector<Stretch> PriceStretches(const Schedule& schedule,
     Stretch& stretch = priced[stretches[at++]];
     if (Computes(task)) {
       stretch.computing += costs[task.work.index()].host;
+      stretch.launches += costs[task.work.index()].launches;
     } else if (!task.on_host()) {
       stretch.between += costs[task.work.index()].host;
     }
@@ -48,7 +50,22 @@ std::vector<Stretch> PriceStretches(const Schedule& schedule,
   return priced;
 }
 
+using ReadTimes = std::vector<std::optional<Duration>>;
 using Times = std::span<const std::optional<Duration>>;
+
+/// Without those of stretches in which a launch may have waited although the GPU was near before
+/// and behind them: with the two stretches that it may be behind they fill the launch queue.
+ReadTimes WithRoom(ReadTimes times, std::span<const Stretch> stretches, int launch_queue) {
+  int launches = 0;
+  for (std::size_t i = 0; i < std::min(times.size(), stretches.size()) && launch_queue > 0; ++i) {
+    constexpr std::size_t kNear = 3;  // HostReading's own stretch and the two before it
+    launches += stretches[i].launches - (i < kNear ? 0 : stretches[i - kNear].launches);
+    if (launches >= launch_queue) {
+      times[i].reset();
+    }
+  }
+  return times;
+}
 
 /// How many times as long as priced those stretches took, from one to before another, that were
 /// read; nothing where none was.
@@ -89,19 +106,22 @@ std::optional<std::vector<TaskPace>> PacesOf(std::span<const Stretch> stretches,
 
 std::optional<HostPace> PaceOf(const HostReading& host,
                                const Schedule& schedule,
-                               std::span<const WorkCost> costs) {
+                               std::span<const WorkCost> costs,
+                               int launch_queue) {
   if (host.ops <= 0) {
     return std::nullopt;
   }
   const auto stretch_of = StretchesOf(schedule, host.ops);
   const auto stretches = PriceStretches(schedule, costs, stretch_of);
-  const auto ops = PacesOf(stretches, &Stretch::computing, host.times);
+  const ReadTimes times = WithRoom(host.times, stretches, launch_queue);
+  const auto ops = PacesOf(stretches, &Stretch::computing, times);
   if (!ops) {
     return std::nullopt;
   }
-  const auto between = PacesOf(stretches, &Stretch::between, host.between);
+  const auto between =
+      PacesOf(stretches, &Stretch::between, WithRoom(host.between, stretches, launch_queue));
   HostPace pace;
-  pace.slowdown = *Slowdown(stretches, &Stretch::computing, host.times, 0, host.times.size());
+  pace.slowdown = *Slowdown(stretches, &Stretch::computing, times, 0, times.size());
   std::size_t at = 0;
   for (const Task& task : schedule.tasks()) {
     const std::size_t stretch = stretch_of[at++];
@@ -120,7 +140,7 @@ std::vector<HostPace> HostPaces(const std::vector<RankReadings>& ranks,
   const auto costs = EstimateWorks(schedule, inputs.graph, inputs.profile, inputs.cluster);
   std::vector<HostPace> paces;
   for (const RankReadings& rank : ranks) {
-    if (auto pace = PaceOf(rank.host, schedule, costs)) {
+    if (auto pace = PaceOf(rank.host, schedule, costs, inputs.cluster.host.launch_queue)) {
       paces.push_back(*std::move(pace));
     }
   }

@@ -15,9 +15,10 @@ struct HostPace {
 
 /// How long the hosts of a measured step took (HostReading), of each rank that read any op: a
 /// stretch that was read takes what it took, its ops and the tasks between them each for
-/// themselves; others, of which the host was ahead of the GPU, the mean of those that were read but
-/// the first, or what they are priced at; what comes behind a reading the mean of all of it. Where
-/// tasks between ops were not read they slow down as the ops do.
+/// themselves, unless its kernels and those of the two before it fill the launch queue, in which
+/// the host may have waited; others, of which the host was ahead of the GPU, the mean of those that
+/// were read but the first, or what they are priced at; what comes behind a reading the mean of all
+/// of it. Where tasks between ops were not read they slow down as the ops do.
 ///
 /// Throws Error when the cluster cannot price a task (EstimateWorks).
 std::vector<HostPace> HostPaces(const std::vector<RankReadings>& ranks,

@@ -123,6 +123,39 @@ TEST(HostPaceTest, WhatComesBehindTheReadingTakesTheMean) {
   }
 }
 
+// Ops of four kernels: the third ends with twelve that may not have ended, so that its launches may
+// have waited for the GPU in a queue of twelve.
+TEST(HostPaceTest, StretchesThatMayHaveFilledTheLaunchQueueAreNotRead) {
+  Step step;
+  Profile profile;
+  profile.kernels = {Kernel()};
+  for (std::size_t i = 0; i < step.graph.ops.size(); ++i) {
+    OpProfile entry;
+    entry.op = OpId(i);
+    entry.host_time = Duration::FromUs(10);
+    entry.kernels = {0, 0, 0, 0};
+    profile.ops.push_back(entry);
+  }
+  const auto read_with = [&](int launch_queue) {
+    step.cluster.host.launch_queue = launch_queue;
+    const auto times = std::vector<std::optional<Duration>>(3, Duration::FromUs(20));
+    const auto paces = HostPaces({step.Read(1, times)}, step.schedule,
+                                 PredictionInputs{step.graph, &profile, step.cluster});
+    std::vector<bool> read;
+    std::size_t at = 0;
+    for (const Task& task : step.schedule.tasks()) {
+      if (task.kind == TaskKind::kCompute && read.size() < times.size()) {
+        read.push_back(paces.at(0).tasks[at].read);
+      }
+      ++at;
+    }
+    return read;
+  };
+  EXPECT_EQ(read_with(12), (std::vector<bool>{true, true, false}));
+  EXPECT_EQ(read_with(13), (std::vector<bool>{true, true, true}));
+  EXPECT_EQ(read_with(0), (std::vector<bool>{true, true, true}));  // any number
+}
+
 TEST(HostPaceTest, NothingIsKnownWithoutReadings) {
   const Step step;
   EXPECT_TRUE(step.Paces({}).empty());
