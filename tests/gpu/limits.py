@@ -3,7 +3,7 @@
 
     tests/gpu/limits.py DC_RUN [--gpus 2] [-o FOLDER]      from the source folder; FOLDER gets the results
 
-- traces/*/plans/h200-GPUS/within-LIMITGiB.json: completes without giving cache back, reserves the limit at most.
+- traces/*/plans/h200-GPUS/within-LIMITGiB.json.gz: completes without giving cache back, reserves the limit at most.
 - The first of each workload again with 2 MiB less than it reserved: reserves no more than that (the allocator gives cached
   segments back, which counts as a retry only where it gives back all), or runs out of memory. Otherwise the limit was none.
 """
@@ -62,7 +62,7 @@ def main() -> int:
     parser.add_argument("--gpus", type=int, default=2)
     parser.add_argument("-o", "--out", type=Path, help="folder for results, as traces/*/measured has them")
     arguments = parser.parse_args()
-    plans = sorted((ROOT / "traces").glob(f"*/plans/h200-{arguments.gpus}/within-*GiB.json"))
+    plans = sorted((ROOT / "traces").glob(f"*/plans/h200-{arguments.gpus}/within-*GiB.json.gz"))
     if not plans:
         sys.exit(f"limits.py: no plan within a limit for {arguments.gpus} GPUs")
     total = total_memory()
@@ -70,22 +70,23 @@ def main() -> int:
     tried = set()
     for plan in plans:
         workload = plan.parents[2].name
-        limit = int(float(re.fullmatch(r"within-(.*)GiB", plan.stem).group(1)) * GIB)
+        name = plan.name.removesuffix(".json.gz")
+        limit = int(float(re.fullmatch(r"within-(.*)GiB", name).group(1)) * GIB)
         result = step(arguments, plan, limit, total)
         good = fits(result) and result["peak_reserved_bytes"] <= limit
         failed |= not good
-        print(f"{'ok     ' if good else 'FAILED '} {workload}, {plan.stem}: {limit} B allowed; {describe(result)}", flush=True)
+        print(f"{'ok     ' if good else 'FAILED '} {workload}, {name}: {limit} B allowed; {describe(result)}", flush=True)
         if good and arguments.out:
             kept = arguments.out / workload / "measured" / f"h200-{arguments.gpus}"
             kept.mkdir(parents=True, exist_ok=True)
-            (kept / f"{plan.name}.gz").write_bytes(gzip.compress(f"{json.dumps(result, indent=1)}\n".encode(), mtime=0))
+            (kept / plan.name).write_bytes(gzip.compress(f"{json.dumps(result, indent=1)}\n".encode(), mtime=0))
         if good and workload not in tried:
             tried.add(workload)
             allowed = result["peak_reserved_bytes"] - 2 * MIB
             less = step(arguments, plan, allowed, total)
             held = less["outcome"] == "out_of_memory" or fits(less) and less["peak_reserved_bytes"] <= allowed
             failed |= not held
-            print(f"{'ok     ' if held else 'FAILED '} {workload}, {plan.stem}, 2 MiB less than that: {describe(less)}", flush=True)
+            print(f"{'ok     ' if held else 'FAILED '} {workload}, {name}, 2 MiB less than that: {describe(less)}", flush=True)
     return 1 if failed else 0
 
 
