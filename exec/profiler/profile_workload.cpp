@@ -19,8 +19,10 @@
 #include "exec/profiler/percentile.h"
 #include "exec/profiler/sign_descent.h"
 #include "exec/reference/reference_data.h"
+#include "model/graph/laid_out_profile.h"
 #include "model/graph/param_layout.h"
 #include "model/graph/param_shifts.h"
+#include "model/graph/sharding.h"
 
 namespace dcsim::exec {
 namespace {

@@ -300,25 +300,6 @@ bool IsPricedConvolution(const Graph& graph, OpId id) {
          (backward || has_places(op.first_output()));
 }
 
-double UnalignedWeightSeconds(const Graph& graph, OpId id, const GpuSpec& gpu) {
-  constexpr std::int64_t kTile = 128;  // channels that are made beside each other
-  const UnalignedWeightRates& rates = gpu.kernels->convolution.unaligned_weight;
-  const Operands operands = OperandsOf(graph, id);
-  const Value& input = graph.value(operands.input);
-  const std::int64_t places = input.shape[0] * PlacesOf(input);
-  const std::int64_t channels = input.shape[1];
-  const std::int64_t made = graph.value(operands.weight).shape[0];
-  if (!operands.backward) {
-    const auto pairs = static_cast<double>(places * RoundUp(made, kTile) * channels);
-    return std::max(pairs * rates.pair * kPicosecond,
-                    static_cast<double>(channels) * rates.read.seconds());
-  }
-  const double element = rates.element + static_cast<double>(made) * rates.backward_pair;
-  return std::max(static_cast<double>(places * RoundUp(channels, kTile)) * element * kPicosecond,
-                  static_cast<double>(made) * rates.read.seconds() +
-                      static_cast<double>(channels) * rates.made.seconds());
-}
-
 double ConvolutionSeconds(const Graph& graph, OpId id, const GpuSpec& gpu) {
   return ConvolutionWork(graph, id, gpu).Seconds();
 }

@@ -26,12 +26,6 @@ bool IsPricedConvolution(const Graph& graph, OpId id);
 /// Source: docs/costs.md; aten/src/ATen/native/cuda/DepthwiseConv2d.cu.
 double ConvolutionSeconds(const Graph& graph, OpId id, const GpuSpec& gpu);
 
-/// Time of the pass of a convolution with kernels of one element that reads its weight (of a
-/// backward the input's gradient) where that begins at no multiple of 16 bytes: cuDNN's kernels for
-/// it go pair by pair, channels that are made in tiles of 128. Seconds; the GPU's file has
-/// `kernels`. Source: configs/measured/h200-unaligned-weights.jsonl.
-double UnalignedWeightSeconds(const Graph& graph, OpId id, const GpuSpec& gpu);
-
 /// The weight of a convolution with kernels of one element and channels that are not last, or with
 /// one place.
 std::optional<ValueId> FindSingleKernel(const Graph& graph, OpId id);

@@ -178,14 +178,16 @@ struct PlanarDepthwiseRates {
   double unrolled_tap = 0;
 };
 
-/// What a pass takes that reads the weight of kernels of one element at no multiple of 16 bytes:
-/// picoseconds of the whole GPU, and at least so much for each channel.
+/// A pass that reads the weight of kernels of one element at no multiple of 16 bytes. Picoseconds
+/// of a multiprocessor for each thread block that it has, and of the GPU for each element.
 struct UnalignedWeightRates {
-  double pair = 0;           // multiply-add, forward
-  double element = 0;        // of the input's gradient
-  double backward_pair = 0;  // multiply-add of it
-  Duration read;             // a channel that is added up, one after the other
-  Duration made;             // … that is made, backward
+  double block = 0;           // forward, beside its depth
+  double channel = 0;         // of its depth: of the channels that are added up
+  double lone_channel = 0;    // … where no other block runs beside it
+  double narrow_block = 0;    // forward, of fewer than 32 channels made
+  double narrow_channel = 0;  // … of its depth
+  double element = 0;         // of the input's gradient, rows of places at multiples of 16 bytes
+  double uneven_element = 0;  // … other rows
 };
 
 /// Convolutions in half precision, and what stands before and behind them.

@@ -168,11 +168,13 @@ void ReadPlanarDepthwise(ObjectReader& fields, PlanarDepthwiseRates& rates) {
 }
 
 void ReadUnalignedWeight(ObjectReader& fields, UnalignedWeightRates& rates) {
-  ReadPositive(fields, "pair", rates.pair);
+  ReadPositive(fields, "block", rates.block);
+  ReadPositive(fields, "channel", rates.channel);
+  ReadPositive(fields, "lone_channel", rates.lone_channel);
+  ReadPositive(fields, "narrow_block", rates.narrow_block);
+  ReadPositive(fields, "narrow_channel", rates.narrow_channel);
   ReadPositive(fields, "element", rates.element);
-  ReadPositive(fields, "backward_pair", rates.backward_pair);
-  fields.Required("read", ReadDuration, rates.read);
-  fields.Required("made", ReadDuration, rates.made);
+  ReadPositive(fields, "uneven_element", rates.uneven_element);
 }
 
 void ReadConvolution(ObjectReader& fields, ConvolutionRates& rates) {

@@ -7,6 +7,7 @@
 #include "model/cost/op_flops.h"
 #include "model/cost/product_time.h"
 #include "model/cost/roofline.h"
+#include "model/cost/unaligned_weight_time.h"
 #include "model/graph/sharding.h"
 
 namespace dcsim {

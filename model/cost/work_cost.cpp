@@ -18,6 +18,7 @@
 #include "model/cost/profiled_launch.h"
 #include "model/cost/roofline.h"
 #include "model/cost/shown_operators.h"
+#include "model/graph/laid_out_profile.h"
 #include "model/graph/sharding.h"
 #include "model/graph/step_facts.h"
 

@@ -4,8 +4,8 @@
 #include <map>
 #include <vector>
 
+#include "model/graph/laid_out_profile.h"
 #include "model/graph/param_layout.h"
-#include "model/graph/param_shifts.h"
 #include "model/graph/step_facts.h"
 #include "model/ir/graph.h"
 #include "model/ir/plan.h"

@@ -21,7 +21,7 @@ TEST(ClusterReaderTest, KernelsAreRead) {
   EXPECT_EQ(kernels.attention_ends.head_sums, 0.3);
   EXPECT_EQ(kernels.group_norm_backward.start, Duration::FromUs(25));
   EXPECT_EQ(kernels.batch_norm_backward.apart_per_second, 4e10);
-  EXPECT_EQ(kernels.convolution.unaligned_weight.made, Duration::FromNs(280));
+  EXPECT_EQ(kernels.convolution.unaligned_weight.lone_channel, 1e5);
   EXPECT_EQ(kernels.pooling.backward, 3e11);
   EXPECT_EQ(kernels.batch_norm_backward.cached_round, Duration::FromNs(200));
   EXPECT_EQ(kernels.convolution.planar_depthwise_backward.tap, 0.5);

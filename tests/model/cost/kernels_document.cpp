@@ -59,11 +59,8 @@ Json BatchNorm() {
 }
 
 Json UnalignedWeight() {
-  return {{"pair", 0.06},
-          {"element", 11},
-          {"backward_pair", 0.07},
-          {"read", "100 ns"},
-          {"made", "280 ns"}};
+  return {{"block", 2e6},          {"channel", 6e4}, {"lone_channel", 1e5}, {"narrow_block", 4e5},
+          {"narrow_channel", 5e3}, {"element", 10},  {"uneven_element", 15}};
 }
 
 Json PlanarDepthwise() {

@@ -101,8 +101,9 @@ TEST(ParamAlignmentTest, SlowProductsGetNoSlower) {
   EXPECT_DOUBLE_EQ(Delay(graph, 1, ReduceCollective::kAllReduce), 0);
 }
 
-// 32,000 places, channels made in tiles of 128: 1,000 are 1,024. 0.1 ps for each pair with the
-// 1,024 that are read, less the 10 us that it took; kernels of more elements take what they took.
+// Of 32,000 places 500 tiles of 64, of 1,000 channels made eight of 128: 40 blocks for each of 100
+// multiprocessors, each 1 us and 10 ns for each of 1,024 channels that are read, less the 10 us
+// that it took. Kernels of more elements take what they took.
 TEST(ParamAlignmentTest, ConvolutionsOfOneElementNeedAlignedWeights) {
   const auto delay = [](const std::string& kernel) {
     const Graph graph = OneOp("param b bfloat16[4]\nparam w bfloat16[1000,1024," + kernel +
@@ -110,12 +111,40 @@ TEST(ParamAlignmentTest, ConvolutionsOfOneElementNeedAlignedWeights) {
                               "y: bfloat16[125,1000,16,16] = aten::convolution(a, w)");
     return Delay(graph, 1, ReduceCollective::kAllReduce);
   };
-  EXPECT_NEAR(delay("1,1"), 32'000 * 1024e-6 * 1024 * 0.1 - 10, 1e-2);
+  EXPECT_NEAR(delay("1,1"), 40 * (1 + 10.24) - 10, 1e-2);
   EXPECT_EQ(delay("3,3"), 0);
 }
 
-// The input's gradient needs it: 10 ps and 0.2 for each of 1,000 channels that are read, less half
-// of the 10 us. One place of one image: 10 ns for each of these and 20 for each of 1,024 made.
+/// A convolution with `made` channels of 1,024, on images of 16 x 16 or of one place.
+double ForwardDelay(const std::string& made, const std::string& images, const std::string& places) {
+  return Delay(
+      OneOp("param b bfloat16[4]\nparam w bfloat16[" + made + ",1024,1,1]\ninput a bfloat16[" +
+                images + ",1024," + places + "]",
+            "y: bfloat16[" + images + "," + made + "," + places + "] = aten::convolution(a, w)"),
+      1, ReduceCollective::kAllReduce);
+}
+
+// 16 channels made: 1,000 tiles of 32 x 32, ten for each multiprocessor, each 100 ns and 1 ns a
+// channel. So few places that not every multiprocessor has one: a block alone, 20 ns a channel.
+TEST(ParamAlignmentTest, FewChannelsAreMadeInSmallTilesAndFewPlacesByOneBlock) {
+  EXPECT_NEAR(ForwardDelay("16", "125", "16,16"), 10 * (0.1 + 1.024) - 10, 1e-2);
+  EXPECT_NEAR(ForwardDelay("16", "1", "1,1"), 20.48 - 10, 1e-2);
+  EXPECT_NEAR(ForwardDelay("1000", "1", "1,1"), 20.48 - 10, 1e-2);
+}
+
+// A bias is added behind: 32 million elements at 100 a ns.
+TEST(ParamAlignmentTest, ABiasIsAddedBehind) {
+  const Graph graph = OneOp(
+      "param b bfloat16[4]\nparam w bfloat16[1000,1024,1,1]\nparam c bfloat16[1000]\n"
+      "input a bfloat16[125,1024,16,16]",
+      "y: bfloat16[125,1000,16,16] = aten::convolution(a, w, c)");
+  EXPECT_NEAR(Delay(graph, 1, ReduceCollective::kAllReduce), 40 * (1 + 10.24) + 320 - 10, 1e-2);
+}
+
+// The input's gradient needs it: of 1,024 channels 16 tiles of 64, of 256 places two of 128, for
+// each of 125 images: 20 rounds of two blocks on each multiprocessor, 10 ns for each of 1,000
+// channels, and 10 ps for each of 32,768,000 elements, less half of the 10 us. One place of one
+// image: blocks alone, and 20 ps an element, as rows of one element begin anywhere.
 TEST(ParamAlignmentTest, BackwardsNeedThemForTheInputsGradient) {
   const auto delay = [](const std::string& images, const std::string& places,
                         const std::string& made) {
@@ -127,8 +156,8 @@ TEST(ParamAlignmentTest, BackwardsNeedThemForTheInputsGradient) {
   };
   const std::string weight = "bfloat16[1000,1024,1,1]";
   EXPECT_NEAR(delay("125", "16,16", "y: bfloat16[125,1024,16,16], v: " + weight),
-              32'000 * 1024e-6 * 210 - 5, 1e-2);
-  EXPECT_NEAR(delay("1", "1,1", "y: bfloat16[1,1024,1,1], v: " + weight), 10 + 20.48 - 5, 1e-2);
+              2 * 20 * 10 + 327.68 - 5, 1e-2);
+  EXPECT_NEAR(delay("1", "1,1", "y: bfloat16[1,1024,1,1], v: " + weight), 20 + 0.02048 - 5, 1e-2);
   EXPECT_EQ(delay("125", "16,16", "_, y: " + weight), 0);
 }
 

@@ -1,0 +1,87 @@
+#include "model/cost/unaligned_weight_time.h"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+namespace dcsim {
+namespace {
+
+constexpr double kPicosecond = 1e-12;
+
+/// cuDNN's kernels for a weight of one element that is not aligned: thread blocks of tiles, two at
+/// a time on a multiprocessor, which go through their depth channel by channel.
+struct UnalignedPass {
+  const UnalignedWeightRates& rates;
+  std::int64_t multiprocessors;
+  std::int64_t images;
+  std::int64_t places;
+  std::int64_t channels;
+  std::int64_t made;
+
+  /// Tiles of 64 places, of whichever images, and 128 channels made.
+  double ForwardPicoseconds() const {
+    const auto depth = static_cast<double>(channels);
+    const std::int64_t all = images * places;
+    constexpr std::int64_t kNarrow = 32;
+    const std::int64_t narrow = DivideUp(all, kNarrow);
+    if (made < kNarrow && narrow >= multiprocessors) {
+      return BlocksOfEach(narrow) * (rates.narrow_block + depth * rates.narrow_channel);
+    }
+    const double blocks = BlocksOfEach(DivideUp(all, std::int64_t{64}) * DivideUp(made, kTile));
+    return std::max(blocks * (rates.block + depth * rates.channel), depth * rates.lone_channel);
+  }
+
+  /// Tiles of 64 channels and 128 places of an image; then each element is added to what is there.
+  double InputGradientPicoseconds() const {
+    const auto depth = static_cast<double>(made);
+    constexpr std::int64_t kAtOnce = 2;
+    constexpr std::int64_t kEvenRow = 8;  // elements of 2 bytes
+    const std::int64_t blocks =
+        DivideUp(channels, std::int64_t{64}) * DivideUp(places, kTile) * images;
+    const std::int64_t rounds = DivideUp(blocks, kAtOnce * multiprocessors);
+    const double products = blocks > multiprocessors
+                                ? static_cast<double>(kAtOnce * rounds) * depth * rates.channel
+                                : depth * rates.lone_channel;
+    return products + static_cast<double>(images * places * channels) *
+                          (places % kEvenRow == 0 ? rates.element : rates.uneven_element);
+  }
+
+ private:
+  static constexpr std::int64_t kTile = 128;
+
+  double BlocksOfEach(std::int64_t blocks) const {
+    return static_cast<double>(DivideUp(blocks, multiprocessors));
+  }
+};
+
+/// Elements of a channel of an image.
+std::int64_t PlacesOf(const Value& tensor) {
+  return std::accumulate(tensor.shape.begin() + 2, tensor.shape.end(), std::int64_t{1},
+                         std::multiplies<>());
+}
+
+}  // namespace
+
+double UnalignedWeightSeconds(const Graph& graph, OpId id, const GpuSpec& gpu) {
+  const Op& op = graph.op(id);
+  const bool backward = graph.target(id).ends_with("_backward");
+  const std::size_t first = backward ? 1 : 0;  // behind the result's gradient
+  const Value& input = graph.value(op.inputs[first]);
+  const Value& weight = graph.value(op.inputs[first + 1]);
+  const Value& made = backward ? input : graph.value(op.first_output());
+  const UnalignedPass pass{gpu.kernels->convolution.unaligned_weight,
+                           gpu.multiprocessors,
+                           input.shape[0],
+                           PlacesOf(made),
+                           input.shape[1],
+                           weight.shape[0]};
+  if (backward) {
+    return pass.InputGradientPicoseconds() * kPicosecond;
+  }
+  const auto elements = static_cast<double>(made.numel());
+  const double bias = op.inputs.size() > 2 ? elements / gpu.kernels->elements_per_second.alike : 0;
+  return pass.ForwardPicoseconds() * kPicosecond + bias;
+}
+
+}  // namespace dcsim
