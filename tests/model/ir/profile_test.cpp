@@ -97,7 +97,7 @@ TEST(ProfileTest, TrainedStepsAreOptional) {
 TEST(ProfileTest, OpsMeasuredSideBySideAreOptional) {
   Json document = ValidProfile();
   EXPECT_TRUE(Read(document).side_by_side.empty());
-  document["side_by_side"] = {document["ops"][1]};
+  document["side_by_side"] = Json::array({document["ops"][1]});
   document["side_by_side"][0]["device_time_ns"] = 7000;
   const Profile profile = Read(document);
   ASSERT_EQ(profile.side_by_side.size(), 1U);
