@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "model/base/units.h"
+#include "model/cost/convolution_operands.h"
 #include "model/cost/element_access.h"
 #include "model/cost/memory_time.h"
 #include "model/cost/op_flops.h"
@@ -20,27 +21,6 @@ constexpr double kPicosecond = 1e-12;
 bool HasSingleKernel(const Value& weight) {
   return std::all_of(weight.shape.begin() + 2, weight.shape.end(),
                      [](std::int64_t length) { return length == 1; });
-}
-
-/// Elements of one channel of one image.
-std::int64_t PlacesOf(const Value& value) {
-  return value.numel() / std::max<std::int64_t>(1, value.shape[0] * value.shape[1]);
-}
-
-/// Its tensors; a backward has the result's gradient first.
-struct Operands {
-  bool backward = false;
-  ValueId input;
-  ValueId weight;
-  ValueId result;  // or its gradient
-};
-
-Operands OperandsOf(const Graph& graph, OpId id) {
-  const Op& op = graph.op(id);
-  if (graph.target(id).ends_with("_backward")) {
-    return {true, op.inputs[1], op.inputs[2], op.inputs[0]};
-  }
-  return {false, op.inputs[0], op.inputs[1], op.first_output()};
 }
 
 class ConvolutionWork {
@@ -88,9 +68,9 @@ class ConvolutionWork {
   }
 
   double BiasSeconds() const {
-    const bool bias = backward_ ? Makes(2) : op_.inputs.size() > 2;
-    return bias ? static_cast<double>(result_.numel()) / gpu_.kernels->elements_per_second.alike
-                : 0;
+    return operands_.bias
+               ? static_cast<double>(result_.numel()) / gpu_.kernels->elements_per_second.alike
+               : 0;
   }
 
   double PassesSeconds() const {
@@ -275,7 +255,7 @@ class ConvolutionWork {
   const GpuSpec& gpu_;
   const ConvolutionRates& rates_;
   const Op& op_;
-  Operands operands_;
+  ConvolutionOperands operands_;
   bool backward_;
   bool transposed_;
   const Value& input_;
@@ -308,7 +288,7 @@ std::optional<ValueId> FindSingleKernel(const Graph& graph, OpId id) {
   if (!IsPricedConvolution(graph, id)) {
     return std::nullopt;
   }
-  const Operands operands = OperandsOf(graph, id);
+  const ConvolutionOperands operands = OperandsOf(graph, id);
   const Value& input = graph.value(operands.input);
   const bool channels_last = input.strides[1] == 1 && !input.is_contiguous();
   return HasSingleKernel(graph.value(operands.weight)) && !channels_last

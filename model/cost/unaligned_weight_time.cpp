@@ -1,8 +1,8 @@
 #include "model/cost/unaligned_weight_time.h"
 
 #include <algorithm>
-#include <functional>
-#include <numeric>
+
+#include "model/cost/convolution_operands.h"
 
 namespace dcsim {
 namespace {
@@ -55,32 +55,23 @@ struct UnalignedPass {
   }
 };
 
-/// Elements of a channel of an image.
-std::int64_t PlacesOf(const Value& tensor) {
-  return std::accumulate(tensor.shape.begin() + 2, tensor.shape.end(), std::int64_t{1},
-                         std::multiplies<>());
-}
-
 }  // namespace
 
 double UnalignedWeightSeconds(const Graph& graph, OpId id, const GpuSpec& gpu) {
-  const Op& op = graph.op(id);
-  const bool backward = graph.target(id).ends_with("_backward");
-  const std::size_t first = backward ? 1 : 0;  // behind the result's gradient
-  const Value& input = graph.value(op.inputs[first]);
-  const Value& weight = graph.value(op.inputs[first + 1]);
-  const Value& made = backward ? input : graph.value(op.first_output());
+  const ConvolutionOperands operands = OperandsOf(graph, id);
+  const Value& input = graph.value(operands.input);
+  const Value& made = operands.backward ? input : graph.value(operands.result);
   const UnalignedPass pass{gpu.kernels->convolution.unaligned_weight,
                            gpu.multiprocessors,
                            input.shape[0],
                            PlacesOf(made),
                            input.shape[1],
-                           weight.shape[0]};
-  if (backward) {
+                           graph.value(operands.weight).shape[0]};
+  if (operands.backward) {
     return pass.InputGradientPicoseconds() * kPicosecond;
   }
   const auto elements = static_cast<double>(made.numel());
-  const double bias = op.inputs.size() > 2 ? elements / gpu.kernels->elements_per_second.alike : 0;
+  const double bias = operands.bias ? elements / gpu.kernels->elements_per_second.alike : 0;
   return pass.ForwardPicoseconds() * kPicosecond + bias;
 }
 

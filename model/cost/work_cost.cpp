@@ -73,7 +73,7 @@ std::optional<BytesPerSecond> FindRate(const Cluster& cluster, MemoryPattern pat
 }
 
 WorkCost OpCost(const CostInputs& inputs, OpId id) {
-  const OpProfile* measured = inputs.ops.Find(id);
+  const auto [measured, shifted] = inputs.ops.Find(id);
   WorkCost cost;
   cost.host =
       measured == nullptr ? inputs.cluster.host.view : Scaled(measured->host_time, inputs.host);
@@ -97,7 +97,7 @@ WorkCost OpCost(const CostInputs& inputs, OpId id) {
     cost.source = Source::kEstimated;
     cost.guessed = !IsShown(inputs.graph.target(id));
   }
-  if (inputs.ops.FindShifted(id) == nullptr) {
+  if (!shifted) {
     const Duration delay =
         inputs.alignment.Delay(inputs.graph, id, cost.device, inputs.cluster.gpu);
     cost.source = delay > Duration() ? Source::kEstimated : cost.source;

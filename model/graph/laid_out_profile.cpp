@@ -37,9 +37,11 @@ const OpProfile* LaidOutProfile::FindShifted(OpId id) const {
   return alike ? FindEntry(profile_->side_by_side, id) : nullptr;
 }
 
-const OpProfile* LaidOutProfile::Find(OpId id) const {
-  const OpProfile* shifted = FindShifted(id);
-  return shifted != nullptr || profile_ == nullptr ? shifted : profile_->FindOp(id);
+LaidOutOp LaidOutProfile::Find(OpId id) const {
+  if (const OpProfile* shifted = FindShifted(id)) {
+    return {shifted, true};
+  }
+  return {profile_ == nullptr ? nullptr : profile_->FindOp(id), false};
 }
 
 }  // namespace dcsim

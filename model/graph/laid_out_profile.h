@@ -13,6 +13,13 @@ namespace dcsim {
 /// one behind the other without padding.
 ScheduleOptions SideBySideOptions();
 
+/// An op of a profile, as a schedule finds it.
+struct LaidOutOp {
+  const OpProfile* entry = nullptr;  // null where it was not measured
+  bool shifted = false;  // measured with its parameters shifted as in the schedule; else what the
+                         // shift costs is to be added to its time
+};
+
 /// What a profile says of ops whose parameters lie as a schedule keeps them.
 class LaidOutProfile {
  public:
@@ -22,15 +29,13 @@ class LaidOutProfile {
                  const ScheduleOptions& options,
                  int ranks);
 
-  /// The entry of an op: of `side_by_side` where its parameters are shifted as they were there,
-  /// else the one with parameters in memory of their own. Null where it was not measured.
-  const OpProfile* Find(OpId id) const;
-
-  /// Of an op that was measured with its parameters shifted as here, else null: then what the shift
-  /// costs is to be added to its time.
-  const OpProfile* FindShifted(OpId id) const;
+  /// Of an op: the entry of `side_by_side` where its parameters are shifted as they were there,
+  /// else the one with parameters in memory of their own.
+  LaidOutOp Find(OpId id) const;
 
  private:
+  const OpProfile* FindShifted(OpId id) const;
+
   struct Shifts {
     ParamShifts here;
     ParamShifts measured;

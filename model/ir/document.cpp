@@ -26,6 +26,15 @@ void AddExpected(const Json& value, std::string_view expected, const Path& path,
   faults.Add(path, "expected " + std::string(expected) + ", found " + Quote(value));
 }
 
+/// The value if it is a list, else null, after a fault where there is one.
+const Json* ListOrFault(const Json* value, const Path& path, Faults& faults) {
+  if (value != nullptr && !value->is_array()) {
+    AddExpected(*value, "a list", path, faults);
+    return nullptr;
+  }
+  return value;
+}
+
 template <typename T>
 std::optional<T> ReadQuantity(const Json& value,
                               std::optional<T> (*find)(std::string_view),
@@ -296,16 +305,11 @@ const Json* ObjectReader::Require(std::string_view key) {
 }
 
 const Json* ObjectReader::RequireArray(std::string_view key) {
-  return Require(key) == nullptr ? nullptr : FindArray(key);
+  return ListOrFault(Require(key), At(key), faults_);
 }
 
 const Json* ObjectReader::FindArray(std::string_view key) {
-  const Json* value = Find(key);
-  if (value != nullptr && !value->is_array()) {
-    AddExpected(*value, "a list", At(key), faults_);
-    return nullptr;
-  }
-  return value;
+  return ListOrFault(Find(key), At(key), faults_);
 }
 
 void ObjectReader::RejectUnknown() {

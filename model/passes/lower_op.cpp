@@ -90,7 +90,7 @@ void AddFootprint(LowerState& state, const Op& op, const OpProfile& profile, Tas
 
 /// Without a profile, an op allocates its outputs in order and nothing else.
 void AddOpMemory(LowerState& state, OpId id, TaskDraft& draft) {
-  const OpProfile* profile = state.ops.Find(id);
+  const OpProfile* profile = state.ops.Find(id).entry;
   if (profile != nullptr) {
     AddFootprint(state, state.graph.op(id), *profile, draft);
   }

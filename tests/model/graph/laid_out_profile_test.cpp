@@ -34,14 +34,14 @@ TEST(LaidOutProfileTest, OpsAreThoseMeasuredSideBySideWhereTheirParametersLieSo)
   const Graph graph = BiasAndWeights();
   const Profile profile = Measured();
   const LaidOutProfile shifted(graph, &profile, Stage(1), 2);
-  EXPECT_EQ(shifted.Find(OpId(0))->device_time.ns(), 10);
-  EXPECT_EQ(shifted.Find(OpId(1))->device_time.ns(), 110);
-  EXPECT_EQ(shifted.FindShifted(OpId(1)), shifted.Find(OpId(1)));
-  EXPECT_EQ(shifted.FindShifted(OpId(2)), nullptr);
+  EXPECT_EQ(shifted.Find(OpId(0)).entry->device_time.ns(), 10);
+  EXPECT_EQ(shifted.Find(OpId(1)).entry->device_time.ns(), 110);
+  EXPECT_TRUE(shifted.Find(OpId(1)).shifted);
+  EXPECT_FALSE(shifted.Find(OpId(2)).shifted);
 
   const LaidOutProfile gathered(graph, &profile, Stage(3), 2);
-  EXPECT_EQ(gathered.Find(OpId(1))->device_time.ns(), 11);
-  EXPECT_EQ(gathered.FindShifted(OpId(1)), nullptr);
+  EXPECT_EQ(gathered.Find(OpId(1)).entry->device_time.ns(), 11);
+  EXPECT_FALSE(gathered.Find(OpId(1)).shifted);
 }
 
 // Shards of four ranks pad six elements to eight: the last weight begins 24 bytes behind, not 20.
@@ -50,8 +50,8 @@ TEST(LaidOutProfileTest, OpsWhoseParametersLieElsewhereAreNot) {
   const Profile profile = Measured();
   const auto reduce_scatter = Stage(1, ReduceCollective::kReduceScatter);
   const LaidOutProfile padded(graph, &profile, reduce_scatter, 4);
-  EXPECT_EQ(padded.Find(OpId(1))->device_time.ns(), 11);
-  EXPECT_EQ(padded.FindShifted(OpId(1)), nullptr);
+  EXPECT_EQ(padded.Find(OpId(1)).entry->device_time.ns(), 11);
+  EXPECT_FALSE(padded.Find(OpId(1)).shifted);
 }
 
 TEST(LaidOutProfileTest, ProfilesWithoutThemAndNoneTellNothing) {
@@ -59,9 +59,9 @@ TEST(LaidOutProfileTest, ProfilesWithoutThemAndNoneTellNothing) {
   Profile profile = Measured();
   profile.side_by_side.clear();
   const LaidOutProfile older(graph, &profile, Stage(1), 2);
-  EXPECT_EQ(older.Find(OpId(1))->device_time.ns(), 11);
-  EXPECT_EQ(older.FindShifted(OpId(1)), nullptr);
-  EXPECT_EQ(LaidOutProfile(graph, nullptr, Stage(1), 2).Find(OpId(1)), nullptr);
+  EXPECT_EQ(older.Find(OpId(1)).entry->device_time.ns(), 11);
+  EXPECT_FALSE(older.Find(OpId(1)).shifted);
+  EXPECT_EQ(LaidOutProfile(graph, nullptr, Stage(1), 2).Find(OpId(1)).entry, nullptr);
 }
 
 }  // namespace

@@ -105,11 +105,15 @@ TEST(BufferLifetimeTest, BeforeTheChangeBuffersAndPartitionStay) {
   }
 }
 
-std::vector<std::int64_t> ResidentBuckets(const Graph& graph, std::int64_t bucket) {
+Schedule LowerWithBucket(const Graph& graph, std::int64_t bucket) {
   PlanSpec spec = TinySpec(1);
   spec.options.buffer_lifetime = BufferLifetime::kPermanent;
   spec.options.reduce_bucket = bucket;
-  const Schedule schedule = LowerTiny(spec, graph);
+  return LowerTiny(spec, graph);
+}
+
+std::vector<std::int64_t> ResidentBuckets(const Graph& graph, std::int64_t bucket) {
+  const Schedule schedule = LowerWithBucket(graph, bucket);
   std::vector<std::int64_t> bytes;
   for (const BufferId id : schedule.residents()) {
     if (schedule.buffer(id).buffer_class == BufferClass::kReduceBucket) {
@@ -166,11 +170,9 @@ backward of 0
 // again), 9, an even number, so that all steps from then on begin with buffer 1. One that began
 // with buffer 0 would have its 20 elements there.
 TEST(BufferLifetimeTest, AStepBeginsWithTheBufferAtWhichTheOneBeforeEnded) {
-  EXPECT_THAT(ResidentBuckets(OneLargeGradient(), 10), testing::ElementsAre(20, 40));
-  PlanSpec spec = TinySpec(1);
-  spec.options.buffer_lifetime = BufferLifetime::kPermanent;
-  spec.options.reduce_bucket = 10;
-  EXPECT_THAT(Verify(LowerTiny(spec, OneLargeGradient()), OneLargeGradient()), testing::IsEmpty());
+  const Graph graph = OneLargeGradient();
+  EXPECT_THAT(ResidentBuckets(graph, 10), testing::ElementsAre(20, 40));
+  EXPECT_THAT(Verify(LowerWithBucket(graph, 10), graph), testing::IsEmpty());
 }
 
 // Two micro-steps, coalesced: the first keeps g2 and g1 where the backward wrote them, the second
