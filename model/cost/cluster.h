@@ -37,6 +37,7 @@ struct DeviceGaps {
   std::optional<Duration> queued;  // before a collective that follows a task of its stream at
                                    // once; else `kernel`
   WaitingDelays waiting{};         // of ops' kernels, expected where nobody measured any
+  bool waiting_measured = false;   // `waiting` is of the very streams that a step runs on
   double waiting_of_ops = 1;       // how many times as long as dc-run's shortest kernels they wait
 };
 

@@ -1,7 +1,7 @@
 #include "sim/analysis/uncertainty.h"
 
-#include <array>
 #include <cmath>
+#include <vector>
 
 #include "sim/analysis/what_if.h"
 
@@ -42,12 +42,15 @@ std::optional<Duration> StepTimeBound(Duration step_time,
     return std::nullopt;
   }
   const PartErrors& errors = *cluster.gpu.errors;
-  std::array<Change, 5> changes;
+  std::vector<Change> changes(5);
   changes[0].ops = 1 + OpError(schedule, costs, errors);
   changes[1].collectives = 1 + errors.collectives;
   changes[2].contention = 1 + errors.contention;
   changes[3].host = 1 + errors.host;
   changes[4].host_copies = 1 + errors.host_copies;
+  if (!cluster.gpu.gaps.waiting_measured) {
+    changes.emplace_back().waiting_streams = false;
+  }
   const auto fixed = static_cast<double>(errors.step.ns());
   double variance = fixed * fixed;
   for (const Change& change : changes) {

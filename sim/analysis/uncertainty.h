@@ -13,9 +13,13 @@ namespace dcsim {
 /// expected. None when the GPU file does not say how wrong its parts are.
 ///
 /// The step is simulated again with ops, collectives, what is lost beside others and host calls
-/// each slower by one standard deviation (PartErrors); the parts are independent:
+/// each slower by one standard deviation (PartErrors), and, where nobody has measured how long
+/// the streams that wait delay kernels, without what is expected of them (DeviceGaps::waiting);
+/// the parts are independent:
 ///
 ///   1.645 * sqrt(sum of squared differences + PartErrors::step^2)
+///
+/// Nothing holds hosts that are slow for a while (docs/accuracy.md, Slow hosts).
 std::optional<Duration> StepTimeBound(Duration step_time,
                                       const Schedule& schedule,
                                       std::span<const WorkCost> costs,

@@ -53,6 +53,7 @@ Cluster WithDelaysOf(const Result& measured, const Cluster& cluster) {
     std::ranges::transform(*longest, changed.gpu.gaps.waiting.begin(), [&](Duration delay) {
       return Scaled(delay, cluster.gpu.gaps.waiting_of_ops);
     });
+    changed.gpu.gaps.waiting_measured = true;
   }
   return changed;
 }

@@ -65,6 +65,20 @@ TEST(StepTimeBoundTest, EachPartAddsWhatItsErrorMakesOfTheStep) {
   EXPECT_EQ(predicted.result().bound, Duration::FromNs(std::llround(1.645 * apart)));
 }
 
+// Nobody knows whether a job's streams delay kernels, unless it was measured.
+TEST(StepTimeBoundTest, WhatStreamsThatWaitAreExpectedToDelayMayBeNothing) {
+  Predicted predicted{PartErrors()};
+  EXPECT_EQ(predicted.result().bound, Duration());  // this cluster's delay nothing
+  predicted.cluster.gpu.gaps.waiting.fill(Duration::FromUs(1));
+  Change without;
+  without.waiting_streams = false;
+  const double faster = predicted.Slower(without);
+  ASSERT_LT(faster, 0);
+  EXPECT_EQ(predicted.result().bound, Duration::FromNs(std::llround(-1.645 * faster)));
+  predicted.cluster.gpu.gaps.waiting_measured = true;
+  EXPECT_EQ(predicted.result().bound, Duration());
+}
+
 // The tiny graph's ops are no operators that anybody has profiled.
 TEST(StepTimeBoundTest, KernelsThatNoProfileHasShownErrByMore) {
   PartErrors errors;
