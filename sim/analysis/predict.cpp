@@ -72,6 +72,16 @@ Bytes CapacityOf(const GpuSpec& gpu, Bytes outside_allocator) {
   return gpu.memory - taken;
 }
 
+/// By how much ranks may drift apart at most, of the time that passes: where the slowest has this
+/// clock, no other has more than the highest.
+int MostDriftPermille(const GpuSpec& gpu, double clock_mhz) {
+  constexpr double kWhole = 1000;
+  if (!gpu.power || clock_mhz <= 0) {
+    return static_cast<int>(kWhole);
+  }
+  return static_cast<int>(kWhole * std::max(0.0, gpu.power->highest_mhz / clock_mhz - 1));
+}
+
 /// Of a job that begins so, from its first step on, where memory follows time.
 SimulationOptions JobOptions(const Schedule& schedule,
                              const PredictionInputs& inputs,
@@ -104,7 +114,10 @@ Bytes OutsideAllocator(const ScheduleOptions& options, const Cluster& cluster, i
   return bytes;
 }
 
-SimulationOptions OptionsFor(const ScheduleOptions& chosen, const Cluster& cluster, int ranks) {
+SimulationOptions OptionsFor(const ScheduleOptions& chosen,
+                             const Cluster& cluster,
+                             int ranks,
+                             double clock_mhz) {
   SimulationOptions options;
   options.allocator.expandable_segments = chosen.allocator == AllocatorMode::kExpandableSegments;
   options.allocator.capacity = CapacityOf(cluster.gpu, OutsideAllocator(chosen, cluster, ranks));
@@ -121,18 +134,22 @@ SimulationOptions OptionsFor(const ScheduleOptions& chosen, const Cluster& clust
       cluster.gpu.gaps.queued.value_or(cluster.gpu.gaps.kernel.value_or(Duration()));
   options.waiting_delays = cluster.gpu.gaps.waiting;
   options.contention = cluster.gpu.contention;
+  if (chosen.gather_engine == Engine::kNccl) {
+    int& drift = options.contention.drift_permille;
+    drift = std::min(drift, MostDriftPermille(cluster.gpu, clock_mhz));
+  }
   if (cluster.pinned_memory) {
     options.pinned_memory = Bytes(cluster.pinned_memory->count() / cluster.gpus_per_node);
   }
   return options;
 }
 
-SimulationOptions OptionsFor(const Schedule& schedule, const Cluster& cluster) {
-  return OptionsFor(schedule.options(), cluster, schedule.ranks());
+SimulationOptions OptionsFor(const Schedule& schedule, const Cluster& cluster, double clock_mhz) {
+  return OptionsFor(schedule.options(), cluster, schedule.ranks(), clock_mhz);
 }
 
 SimulationOptions OptionsFor(const Schedule& schedule, const PredictionInputs& inputs) {
-  SimulationOptions options = OptionsFor(schedule, inputs.cluster);
+  SimulationOptions options = OptionsFor(schedule, inputs.cluster, inputs.clock_mhz);
   options.host_pace = inputs.host_pace;
   options.allocator.recorded_segments = inputs.recorded_segments;
   return options;
@@ -149,9 +166,12 @@ Bytes MostReservedBy(const Schedule& schedule,
 
 Prediction Predict(const Schedule& schedule,
                    const Plan& plan,
-                   const PredictionInputs& inputs,
+                   const PredictionInputs& at_any_clock,
                    bool keep_timeline) {
-  const auto [costs, clock_mhz] = CostsAtClock(schedule, inputs);
+  const ClockedCosts clocked = CostsAtClock(schedule, at_any_clock);
+  const std::vector<WorkCost>& costs = clocked.costs;
+  PredictionInputs inputs = at_any_clock;
+  inputs.clock_mhz = clocked.clock_mhz;
   SimulationOptions options = OptionsFor(schedule, inputs);
   const Bytes most = MostReservedBy(schedule, costs, inputs);
   if (most > options.allocator.capacity) {
@@ -186,9 +206,9 @@ Prediction Predict(const Schedule& schedule,
   if (simulation.outcome == Outcome::kCompleted) {
     result.step_time = simulation.measured_step_times(options.warmup_steps).front();
     result.peak_reserved_most = std::max(result.peak_reserved_most, most);
-    result.bound = StepTimeBound(result.step_time, schedule, costs, inputs.cluster);
+    result.bound = StepTimeBound(result.step_time, schedule, clocked, inputs.cluster);
   }
-  result.sm_clock_mhz = clock_mhz;
+  result.sm_clock_mhz = clocked.clock_mhz;
   result.compute = metrics.compute();
   result.exposed_communication = metrics.exposed_communication();
   result.compute_gaps = metrics.compute_gaps();

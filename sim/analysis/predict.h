@@ -36,9 +36,18 @@ Bytes OutsideAllocator(const ScheduleOptions& options, const Cluster& cluster, i
 /// Steps of a prediction: 2 to warm up, 1 measured, the allocator that the plan chooses in the
 /// memory that the GPU leaves to it, host costs of the cluster. Throws Error when the GPU leaves
 /// nothing, or more than kMaxCapacity.
-SimulationOptions OptionsFor(const ScheduleOptions& options, const Cluster& cluster, int ranks);
-SimulationOptions OptionsFor(const Schedule& schedule, const Cluster& cluster);
-/// The same, with the inputs' host.
+///
+///   clock_mhz   SM clock of the slowest GPU, 0 where nobody knows it. No other is faster than the
+///               highest one, so ranks that gathers bring together drift apart no faster than by
+///               the difference (docs/costs.md, Collectives)
+SimulationOptions OptionsFor(const ScheduleOptions& options,
+                             const Cluster& cluster,
+                             int ranks,
+                             double clock_mhz = 0);
+SimulationOptions OptionsFor(const Schedule& schedule,
+                             const Cluster& cluster,
+                             double clock_mhz = 0);
+/// The same, with the inputs' host and clock.
 SimulationOptions OptionsFor(const Schedule& schedule, const PredictionInputs& inputs);
 
 struct Prediction {

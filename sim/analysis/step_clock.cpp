@@ -24,11 +24,13 @@ ClockedCosts CostsAtClock(const Schedule& schedule, const PredictionInputs& inpu
   // A clock that is 1 % lower makes a step at most 1 % longer, and that a clock 0.5 % higher: every
   // round leaves half of the distance, mostly a fourth.
   constexpr int kRounds = 20;
-  const SimulationOptions options = OptionsFor(schedule, inputs);
-  double clock = ProfiledClock(inputs.profile, *power);
+  PredictionInputs at_clock = inputs;
+  double& clock = at_clock.clock_mhz;
+  clock = ProfiledClock(inputs.profile, *power);
   std::vector<WorkCost> costs = CostsAt(schedule, inputs, clock);
   const double energy = StepEnergy(schedule, inputs.graph, inputs.profile, inputs.cluster, costs);
   for (int round = 0; round < kRounds; ++round) {
+    const SimulationOptions options = OptionsFor(schedule, at_clock);
     const Simulation simulation = Simulate(schedule, costs, options, {});
     if (simulation.outcome != Outcome::kCompleted) {
       return {CostsAt(schedule, inputs, 0), 0};

@@ -31,7 +31,8 @@ Duration StepMetrics::Mean(Duration total) const {
   return steps_ == 0 ? Duration() : Duration::FromNs(total.ns() / steps_);
 }
 
-int& StepMetrics::Running(const TaskId& task) {
+/// Streams that run tasks like this one.
+std::uint32_t& StepMetrics::Running(TaskId task) {
   if (schedule_.FindCollective(task) != nullptr) {
     return communicating_;
   }
@@ -55,14 +56,15 @@ void StepMetrics::CountGaps(TaskId task) {
 void StepMetrics::Sweep(SimTime now) {
   if (counting_) {
     const Duration passed = now - swept_;
-    if (computing_ > 0) {
+    const Duration beside = CollectiveKernelRuns() ? passed : Duration();
+    if (computing_ != 0) {
+      const bool begun = (computing_ & ~without_kernel_) != 0;
       compute_ += passed;
-      task_time_ += passed;
-      task_exposed_ += communicating_ > 0 ? passed : Duration();
-    }
-    if (communicating_ > 0 && computing_ == 0) {
+      (begun ? task_time_ : gaps_) += passed;
+      (begun ? task_exposed_ : exposed_gaps_) += beside;
+    } else if (communicating_ != 0) {
       exposed_ += passed;
-      exposed_starts_ += std::max(std::min(now, kernel_start_) - swept_, Duration());
+      exposed_starts_ += std::max(std::min(now, kernel_start_) - swept_, passed - beside);
     }
   }
   swept_ = now;
@@ -79,19 +81,25 @@ void StepMetrics::OnStepEnded(const StepEvent& event) {
 void StepMetrics::OnTaskStarted(const TaskEvent& event) {
   if (costs_[schedule_.task(event.task).work.index()].device > Duration()) {
     Sweep(event.time);
-    if (++Running(event.task) == 1 && schedule_.FindCollective(event.task) != nullptr) {
+    if (schedule_.FindCollective(event.task) != nullptr && communicating_ == 0) {
       kernel_start_ = event.time + start_;
     }
+    Running(event.task) |= 1U << event.stream;
     if (IsCompute(schedule_, event.task)) {
       delays_ = event.delays;
     }
   }
 }
 
+void StepMetrics::OnKernels(const KernelEvent& event) {
+  Sweep(event.time);
+  without_kernel_ = event.without;
+}
+
 void StepMetrics::OnTaskEnded(const TaskSpan& span) {
   if (span.end > span.start) {
     Sweep(span.end);
-    --Running(span.task);
+    Running(span.task) &= ~(1U << span.stream);
     if (IsCompute(schedule_, span.task)) {
       CountGaps(span.task);
     }

@@ -23,13 +23,15 @@ class StepMetrics : public Observer {
 
   void OnStepEnded(const StepEvent& event) override;
   void OnTaskStarted(const TaskEvent& event) override;
+  void OnKernels(const KernelEvent& event) override;
   void OnTaskEnded(const TaskSpan& span) override;
 
   /// Means over the measured steps, whole ns, rounded down.
   Duration compute() const { return Mean(compute_); }
   Duration exposed_communication() const { return Mean(exposed_); }
-  /// Of the compute, time between the kernels of a task, and of that the time in which a collective
-  /// runs. A measured step shows these as no compute, and as exposed communication.
+  /// Of the compute, time before and between the kernels of a task, and of that the time in which a
+  /// collective's kernel runs. A measured step shows these as no compute, and as exposed
+  /// communication.
   Duration compute_gaps() const { return Mean(gaps_); }
   Duration exposed_gaps() const { return Mean(exposed_gaps_); }
   /// Of the exposed communication, time in which no kernel of a collective runs yet. A measured
@@ -42,7 +44,8 @@ class StepMetrics : public Observer {
   Duration Mean(Duration total) const;
   void Sweep(SimTime now);
   void Count(const TaskSpan& span);
-  int& Running(const TaskId& task);
+  std::uint32_t& Running(TaskId task);
+  bool CollectiveKernelRuns() const { return (communicating_ & ~without_kernel_) != 0; }
   void CountGaps(TaskId task);
 
   const Schedule& schedule_;
@@ -52,12 +55,13 @@ class StepMetrics : public Observer {
   std::int64_t steps_ = 0;
   bool counting_;
   SimTime swept_;      // everything before it is counted
-  int computing_ = 0;  // tasks of each sort that run now
-  int communicating_ = 0;
-  int other_ = 0;
+  std::uint32_t computing_ = 0;  // a bit for each stream that runs a task of the sort now
+  std::uint32_t communicating_ = 0;
+  std::uint32_t other_ = 0;
+  std::uint32_t without_kernel_ = 0;  // of KernelEvent
   Duration delays_;        // TaskEvent::delays of the compute task that runs
-  Duration task_time_;     // of that task, counted
-  Duration task_exposed_;  // … while a collective runs
+  Duration task_time_;     // of that task since its first kernel, counted
+  Duration task_exposed_;  // … while a collective's kernel runs
   Duration compute_;
   Duration exposed_;
   Duration gaps_;

@@ -1,8 +1,10 @@
 #include "sim/analysis/uncertainty.h"
 
 #include <cmath>
+#include <span>
 #include <vector>
 
+#include "model/cost/work_cost.h"
 #include "sim/analysis/what_if.h"
 
 namespace dcsim {
@@ -36,14 +38,14 @@ double OpError(const Schedule& schedule,
 
 std::optional<Duration> StepTimeBound(Duration step_time,
                                       const Schedule& schedule,
-                                      std::span<const WorkCost> costs,
+                                      const ClockedCosts& clocked,
                                       const Cluster& cluster) {
   if (!cluster.gpu.errors) {
     return std::nullopt;
   }
   const PartErrors& errors = *cluster.gpu.errors;
   std::vector<Change> changes(5);
-  changes[0].ops = 1 + OpError(schedule, costs, errors);
+  changes[0].ops = 1 + OpError(schedule, clocked.costs, errors);
   changes[1].collectives = 1 + errors.collectives;
   changes[2].contention = 1 + errors.contention;
   changes[3].host = 1 + errors.host;
@@ -54,7 +56,7 @@ std::optional<Duration> StepTimeBound(Duration step_time,
   const auto fixed = static_cast<double>(errors.step.ns());
   double variance = fixed * fixed;
   for (const Change& change : changes) {
-    const Duration time = StepTimeWith(change, schedule, costs, cluster);
+    const Duration time = StepTimeWith(change, schedule, clocked, cluster);
     const auto difference = static_cast<double>((time - step_time).ns());
     variance += difference * difference;
   }

@@ -1,11 +1,10 @@
 #pragma once
 
 #include <optional>
-#include <span>
 
 #include "model/cost/cluster.h"
-#include "model/cost/work_cost.h"
 #include "model/ir/schedule.h"
+#include "sim/analysis/step_clock.h"
 
 namespace dcsim {
 
@@ -22,7 +21,7 @@ namespace dcsim {
 /// Nothing holds hosts that are slow for a while (docs/accuracy.md, Slow hosts).
 std::optional<Duration> StepTimeBound(Duration step_time,
                                       const Schedule& schedule,
-                                      std::span<const WorkCost> costs,
+                                      const ClockedCosts& clocked,
                                       const Cluster& cluster);
 
 }  // namespace dcsim

@@ -79,14 +79,14 @@ WorkCost Changed(WorkCost cost,
 
 Duration StepTimeWith(const Change& change,
                       const Schedule& schedule,
-                      std::span<const WorkCost> costs,
+                      const ClockedCosts& clocked,
                       const Cluster& cluster) {
   std::vector<WorkCost> changed;
-  changed.reserve(costs.size());
-  for (std::size_t i = 0; i < costs.size(); ++i) {
-    changed.push_back(Changed(costs[i], schedule.works()[i], schedule, change, cluster));
+  changed.reserve(clocked.costs.size());
+  for (std::size_t i = 0; i < clocked.costs.size(); ++i) {
+    changed.push_back(Changed(clocked.costs[i], schedule.works()[i], schedule, change, cluster));
   }
-  SimulationOptions options = OptionsFor(schedule, cluster);
+  SimulationOptions options = OptionsFor(schedule, cluster, clocked.clock_mhz);
   options.contention = Changed(options.contention, change.contention);
   options.synchronize = Scaled(options.synchronize, change.host);
   options.record = Scaled(options.record, change.host);

@@ -1,13 +1,11 @@
 #pragma once
 
-#include <span>
 #include <string>
 #include <vector>
 
 #include "model/cost/cluster.h"
-#include "model/cost/work_cost.h"
 #include "model/ir/schedule.h"
-#include "sim/engine/simulate.h"
+#include "sim/analysis/step_clock.h"
 
 namespace dcsim {
 
@@ -28,7 +26,7 @@ struct Change {
 /// Step time with a change, everything else alike; 0 when the step does not complete.
 Duration StepTimeWith(const Change& change,
                       const Schedule& schedule,
-                      std::span<const WorkCost> costs,
+                      const ClockedCosts& costs,
                       const Cluster& cluster);
 
 /// What would help: each cause of time taken away by itself.

@@ -60,6 +60,7 @@ void GpuSharing::Start(
   }
   if (const std::int64_t before = at_once ? 0 : task.start; before > 0) {
     state.phase = Phase::kArriving;
+    without_kernel_ |= stream == kCompute ? 1U << stream : 0;
     state.event = now + before;
     return;
   }
@@ -100,6 +101,7 @@ void GpuSharing::HoldCompute(std::int64_t now) {
   const bool arrived = compute.phase != Phase::kArriving;
   compute.event = arrived ? later : std::max(compute.event, later);
   compute.phase = Phase::kArriving;
+  without_kernel_ |= 1U << kCompute;
   disturbed_ = true;
 }
 
@@ -162,19 +164,11 @@ bool GpuSharing::Advance(std::size_t stream, std::int64_t now) {
   return true;
 }
 
-/// The running task is on the GPU, where thread blocks of the compute stream may leave no room.
+/// The running task is on the GPU, where thread blocks of other streams may leave no room.
 void GpuSharing::Arrive(std::size_t stream, std::int64_t now) {
   Stream& state = streams_[stream];
   disturbed_ = true;
-  if (stream == kCompute) {
-    state.arrived = now;
-    state.leaves_room = CollectiveRuns();
-    state.displaced_by = state.task.own_tiles > 0 ? Displacers() : 0;
-    state.places_free = now + state.task.own_latest;
-    BeginWork(stream, now);
-    return;
-  }
-  if (ComesBeforeCompute(state)) {
+  if (stream != kCompute && ComesBeforeCompute(state)) {
     Stream& compute = streams_[kCompute];
     compute.leaves_room = true;
     compute.displaced_by |= compute.task.own_tiles > 0 ? 1U << stream : 0;
@@ -237,15 +231,16 @@ void GpuSharing::FindPlaces(std::int64_t now) {
   compute.event = std::max(WorkEnd(compute), compute.own_end);
 }
 
-/// What needs multiprocessors waits for them: behind compute, a collective also behind a kernel of
-/// another side stream.
+/// What needs multiprocessors waits for them: side streams behind compute, compute and collectives
+/// behind a kernel of another side stream.
 void GpuSharing::SeekRoom(std::size_t stream, std::int64_t now) {
   Stream& state = streams_[stream];
-  std::int64_t room = RoomBehindCompute(state, now);
+  std::int64_t room = stream == kCompute ? 0 : RoomBehindCompute(state, now);
   state.held_by = kCompute;
-  if (state.task.use == DeviceUse::kCollective && options_.contention.measured) {
+  const bool behind_copies = stream == kCompute || state.task.use == DeviceUse::kCollective;
+  if (behind_copies && options_.contention.measured) {
     for (std::size_t s = 0; s < kStreamCount; ++s) {
-      const std::int64_t behind = RoomBehindCopy(streams_[s], now);
+      const std::int64_t behind = RoomBehindCopy(stream, streams_[s], now);
       state.held_by = behind > room ? s : state.held_by;
       room = std::max(room, behind);
     }
@@ -253,6 +248,7 @@ void GpuSharing::SeekRoom(std::size_t stream, std::int64_t now) {
   if (room > 0) {
     state.phase = Phase::kHeld;
     state.event = now + room;
+    without_kernel_ |= 1U << stream;
   } else {
     FindRoom(stream, now);
   }
@@ -282,12 +278,15 @@ std::int64_t GpuSharing::WorkEnd(const Stream& state) {
   return state.work_updated + (state.work_left + state.work_rate - 1) / state.work_rate;
 }
 
-/// How long a collective that arrives waits for a side stream's copies: side streams have one
-/// priority, so the thread blocks of a kernel that has begun come first, to its end.
-std::int64_t GpuSharing::RoomBehindCopy(const Stream& copy, std::int64_t now) const {
+/// How long what arrives on `stream`, a collective or a kernel of compute, waits for a side
+/// stream's copies: side streams have one priority, and compute a lower one, so the thread blocks
+/// of a kernel that has begun come first, to its end. Those of an own shard leave compute room.
+std::int64_t GpuSharing::RoomBehindCopy(std::size_t stream,
+                                        const Stream& copy,
+                                        std::int64_t now) const {
   const bool first = copy.running && copy.phase == Phase::kWorking && copy.started < now &&
                      UseOf(copy) == DeviceUse::kSideStreaming && !IsSmall(copy);
-  if (!first) {
+  if (!first || (stream == kCompute && copy.own_shard)) {
     return 0;
   }
   const std::int64_t kernels = std::max(1, copy.task.launches);
@@ -319,6 +318,15 @@ std::int64_t GpuSharing::RoomBehindCompute(const Stream& state, std::int64_t now
 /// Multiprocessors are free for the running task; a collective then waits for the other ranks.
 void GpuSharing::FindRoom(std::size_t stream, std::int64_t now) {
   Stream& state = streams_[stream];
+  without_kernel_ &= ~(1U << stream);
+  if (stream == kCompute) {
+    state.arrived = now;
+    state.leaves_room = CollectiveRuns();
+    state.displaced_by = state.task.own_tiles > 0 ? Displacers() : 0;
+    state.places_free = now + state.task.own_latest;
+    BeginWork(stream, now);
+    return;
+  }
   state.meets = options_.contention.measured && state.task.use == DeviceUse::kCollective &&
                 (state.phase == Phase::kHeld || streams_[kCompute].running);
   disturbed_ = true;

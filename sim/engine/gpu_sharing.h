@@ -56,6 +56,9 @@ class GpuSharing {
   /// When something happens next to the stream's running task, kNever without one.
   std::int64_t event(std::size_t stream) const { return streams_[stream].event; }
   bool running(std::size_t stream) const { return streams_[stream].running; }
+  /// Streams whose running task has no kernel on the GPU yet, a bit each: it waits for
+  /// multiprocessors, or, on the compute stream, has not arrived.
+  std::uint32_t without_kernel() const { return without_kernel_; }
   /// Whether event() is the end of the stream's running task, if nothing else starts.
   bool undisturbed(std::size_t stream) const {
     const Stream& state = streams_[stream];
@@ -140,7 +143,7 @@ class GpuSharing {
   static std::int64_t WorkLeft(const Stream& state, std::int64_t now);
   static std::int64_t WorkEnd(const Stream& state);
   std::int64_t RoomBehindCompute(const Stream& state, std::int64_t now) const;
-  std::int64_t RoomBehindCopy(const Stream& copy, std::int64_t now) const;
+  std::int64_t RoomBehindCopy(std::size_t stream, const Stream& copy, std::int64_t now) const;
   void Arrive(std::size_t stream, std::int64_t now);
   void FindRoom(std::size_t stream, std::int64_t now);
   void BeginWork(std::size_t stream, std::int64_t now);
@@ -162,6 +165,7 @@ class GpuSharing {
   std::uint32_t rank_ = 0;
   std::vector<GpuSharing*> peers_;  // the other ranks; empty where one stands for all
   bool woken_ = false;
+  std::uint32_t without_kernel_ = 0;
   std::array<Stream, kStreamCount> streams_;
   std::int64_t together_ = 0;           // when compute last went on as on all other ranks
   std::int64_t collective_ended_ = -1;  // the last one

@@ -19,6 +19,13 @@ struct TaskEvent {
   Duration delays;  // by which its kernels start later because other streams wait
 };
 
+/// Which running tasks have no kernel on the GPU yet has changed.
+struct KernelEvent {
+  SimTime time;
+  std::uint32_t without = 0;  // a bit for each stream whose task waits for multiprocessors, or, on
+                              // the compute stream, has not arrived
+};
+
 /// A task has ended; the whole of its span.
 struct TaskSpan {
   TaskId task;
@@ -67,6 +74,7 @@ class Observer {
   virtual void OnStepIssued(const StepEvent&) {}
   virtual void OnStepEnded(const StepEvent&) {}
   virtual void OnTaskStarted(const TaskEvent&) {}
+  virtual void OnKernels(const KernelEvent&) {}
   virtual void OnTaskEnded(const TaskSpan&) {}
   virtual void OnHost(const HostSpan&) {}
   virtual void OnMemory(const MemoryEvent&) {}

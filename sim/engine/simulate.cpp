@@ -70,6 +70,10 @@ void SimulationRun::Step(const Next& next) {
   }
   SettleStreams();
   gpu_.Settle(now_);
+  if (without_kernel_ != gpu_.without_kernel()) {
+    without_kernel_ = gpu_.without_kernel();
+    Notify(&Observer::OnKernels, KernelEvent{SimTime::FromNs(now_), without_kernel_});
+  }
   if (host_.phase != HostPhase::kIssuing) {
     WakeHost();
   }

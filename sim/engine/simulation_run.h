@@ -156,7 +156,8 @@ class SimulationRun {
   std::array<CommunicatorState, StepProgram::kMaxCommunicators> communicators_;
   HostState host_;
   std::uint32_t to_settle_ = 0;  // bit s: stream s may be able to start its next task
-  bool stopped_ = false;         // out of memory, or a deadlock
+  std::uint32_t without_kernel_ = 0;  // of GpuSharing, as observers know it
+  bool stopped_ = false;              // out of memory, or a deadlock
   Simulation result_;
 };
 

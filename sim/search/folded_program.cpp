@@ -343,7 +343,7 @@ class Folder {
     }
     program_.host_slowdown = cluster.host_slowdown;
     program_.wait_host = Scaled(cluster.host.event, cluster.host_slowdown).ns();
-    const auto options = OptionsFor(schedule_, cluster);
+    const auto options = OptionsFor(schedule_, cluster, problem_.inputs.clock_mhz);
     program_.synchronize = options.synchronize.ns();
     program_.sharing = GpuSharing::Options::Of(options, problem_.ranks);
     program_.one_communicator = !CopiesParams() && schedule_.options().communicators == 1;

@@ -68,7 +68,7 @@ Duration ComputeAlone(const Schedule& schedule, const std::vector<WorkCost>& cos
 
 std::vector<ChangedTime> TimesWith(const std::vector<Change>& changes,
                                    const LoadedStep& step,
-                                   const std::vector<WorkCost>& costs) {
+                                   const ClockedCosts& costs) {
   std::vector<ChangedTime> times;
   times.reserve(changes.size());
   for (const Change& change : changes) {
@@ -164,7 +164,7 @@ void AddShifted(const LoadedStep& step, Explanation& explanation) {
 /// The plan's and its rivals' times, with the tables as they are and with each error.
 void AddChoice(const ExplainOptions& options, const LoadedStep& step, Explanation& explanation) {
   std::vector<Schedule> schedules = {step.schedule};
-  std::vector<std::vector<WorkCost>> costs;
+  std::vector<ClockedCosts> costs;
   for (const std::string& path : options.against) {
     const Plan plan = LoadPlan(path, {}, step.inputs(), step.plan.ranks);
     schedules.push_back(LowerFor(plan, step.inputs()));
@@ -173,7 +173,7 @@ void AddChoice(const ExplainOptions& options, const LoadedStep& step, Explanatio
   }
   costs.reserve(schedules.size());
   for (const Schedule& schedule : schedules) {
-    costs.push_back(CostsAtClock(schedule, step.inputs()).costs);
+    costs.push_back(CostsAtClock(schedule, step.inputs()));
   }
   std::vector<Change> changes = TableErrors();
   changes.insert(changes.begin(), Change());
@@ -197,15 +197,15 @@ ExitCode RunExplain(const ExplainOptions& options) {
   }
   PredictionInputs inputs = step.inputs();
   inputs.clock_mhz = prediction.result.sm_clock_mhz;
-  const auto costs = CostsAtClock(step.schedule, inputs).costs;
+  const ClockedCosts clocked = CostsAtClock(step.schedule, inputs);
   Explanation explanation;
   explanation.result = std::move(prediction.result);
-  explanation.compute_alone = ComputeAlone(step.schedule, costs);
+  explanation.compute_alone = ComputeAlone(step.schedule, clocked.costs);
   explanation.exposures = FindExposure(*prediction.timeline, step.schedule);
   explanation.stalls = FindComputeStalls(*prediction.timeline, step.schedule);
   explanation.critical = CriticalShares(*prediction.timeline, step);
-  explanation.removed = TimesWith(RemovedCauses(), step, costs);
-  explanation.errors = TimesWith(TableErrors(), step, costs);
+  explanation.removed = TimesWith(RemovedCauses(), step, clocked);
+  explanation.errors = TimesWith(TableErrors(), step, clocked);
   AddMemoryValues(step, explanation);
   AddTied(step, explanation);
   AddShifted(step, explanation);

@@ -42,7 +42,10 @@ std::vector<Scored> Shown(const std::vector<Scored>& front) {
 /// What a plan may reserve at most, at the clock that its own step leaves.
 Bytes MostReservedBy(const Plan& plan, const PredictionInputs& inputs) {
   const Schedule schedule = LowerFor(plan, inputs);
-  return MostReservedBy(schedule, CostsAtClock(schedule, inputs).costs, inputs);
+  const ClockedCosts clocked = CostsAtClock(schedule, inputs);
+  PredictionInputs at_clock = inputs;
+  at_clock.clock_mhz = clocked.clock_mhz;
+  return MostReservedBy(schedule, clocked.costs, at_clock);
 }
 
 /// Whether a schedule stays below the limit even if it reserves the most that it may

@@ -135,7 +135,7 @@ struct TinyStep {
         costs(EstimateWorks(schedule, graph, nullptr, cluster)) {}
   PredictionInputs inputs() const { return {graph, nullptr, cluster}; }
   Duration With(const Change& change) const {
-    return StepTimeWith(change, schedule, costs, cluster);
+    return StepTimeWith(change, schedule, {costs}, cluster);
   }
   Graph graph;
   Cluster cluster;
@@ -185,8 +185,9 @@ TEST(WhatIfTest, WiderBusTakesLessTimeOfTheWire) {
   cluster.host.synchronize = Duration();
   Change change;
   change.more_bandwidth = 1;
-  const Duration before = StepTimeWith(Change(), kit.schedule(), kit.costs(), cluster);
-  const Duration after = StepTimeWith(change, kit.schedule(), kit.costs(), cluster);
+  const ClockedCosts costs{kit.costs()};
+  const Duration before = StepTimeWith(Change(), kit.schedule(), costs, cluster);
+  const Duration after = StepTimeWith(change, kit.schedule(), costs, cluster);
   EXPECT_EQ(before - after, Duration::FromMs(25'000));
 }
 

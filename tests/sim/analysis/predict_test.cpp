@@ -271,6 +271,27 @@ TEST(PredictTest, OptionsComeFromClusterAndPlan) {
   EXPECT_EQ(options.measured_steps, 1U);
 }
 
+// The slowest GPU at 990 of 1000 MHz: no other is more than a 99th faster. Where copy engines
+// gather, nothing brings ranks together, and a rank that knows no clock may have any.
+TEST(PredictTest, RanksDriftApartNoFasterThanTheirClocksMayDiffer) {
+  Cluster cluster = HandCluster();
+  cluster.gpu.contention.drift_permille = 13;
+  cluster.gpu.power.emplace().highest_mhz = 1000;
+  ScheduleOptions chosen;
+  const auto drift = [&](double clock_mhz) {
+    return OptionsFor(chosen, cluster, 2, clock_mhz).contention.drift_permille;
+  };
+  EXPECT_EQ(drift(1000), 0);
+  EXPECT_EQ(drift(990), 10);
+  EXPECT_EQ(drift(900), 13);
+  EXPECT_EQ(drift(0), 13);
+  chosen.gather_engine = Engine::kCopyEngine;
+  EXPECT_EQ(drift(1000), 13);
+  cluster.gpu.power.reset();
+  chosen.gather_engine = Engine::kNccl;
+  EXPECT_EQ(drift(1000), 13);
+}
+
 // 1 GiB of context; 100 MiB for NCCL, 30 more for all-reduces, 300 for a second communicator.
 TEST(PredictTest, CommunicatorsTakeMemoryFromTensors) {
   Cluster cluster = HandCluster();

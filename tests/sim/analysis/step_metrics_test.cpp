@@ -143,6 +143,31 @@ TEST(StepMetricsTest, StartsThatComputeHidesAreNotCounted) {
   EXPECT_EQ(run.metrics.exposed_starts(), Duration::FromNs(4));
 }
 
+// A copy at [0, 40) and a collective at [0, 100); the kernel that the host launches at 30 begins
+// when the copy has ended, and runs until 50.
+TEST(StepMetricsTest, AKernelThatWaitsForMultiprocessorsHidesNothing) {
+  StepKit kit;
+  kit.SetUse(kit.Collective(kGather, {100}), DeviceUse::kCollective);
+  kit.SetUse(kit.Kernel(kCopy, {40}), DeviceUse::kSideStreaming);
+  kit.Kernel(kCompute, {10, 30});
+  const MeasuredRun run(kit, Contending());
+  EXPECT_EQ(run.metrics.compute(), Duration::FromNs(20));
+  EXPECT_EQ(run.metrics.compute_gaps(), Duration::FromNs(10));
+  EXPECT_EQ(run.metrics.exposed_gaps(), Duration::FromNs(10));
+  EXPECT_EQ(run.metrics.exposed_communication(), Duration::FromNs(80));
+  EXPECT_EQ(run.metrics.exposed_starts(), Duration());
+}
+
+// A copy at [0, 40); the collective of 10 that the host launches at 30 begins when it has ended.
+TEST(StepMetricsTest, ACollectiveThatWaitsForMultiprocessorsHasNotStarted) {
+  StepKit kit;
+  kit.SetUse(kit.Kernel(kCopy, {40}), DeviceUse::kSideStreaming);
+  kit.SetUse(kit.Collective(kGather, {10, 30}), DeviceUse::kCollective);
+  const MeasuredRun run(kit, Contending());
+  EXPECT_EQ(run.metrics.exposed_communication(), Duration::FromNs(20));
+  EXPECT_EQ(run.metrics.exposed_starts(), Duration::FromNs(10));
+}
+
 TEST(StepMetricsTest, CopiesHideNothing) {
   StepKit kit;
   kit.Collective(kGather, {50});

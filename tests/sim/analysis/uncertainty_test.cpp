@@ -28,7 +28,7 @@ struct Predicted {
 
   double Slower(const Change& change) {
     const Schedule schedule = LowerFor(plan, inputs);
-    const auto costs = EstimateWorks(schedule, graph, nullptr, cluster);
+    const ClockedCosts costs{EstimateWorks(schedule, graph, nullptr, cluster)};
     const Duration time = StepTimeWith(change, schedule, costs, cluster);
     return static_cast<double>((time - result().step_time).ns());
   }
@@ -69,7 +69,8 @@ TEST(StepTimeBoundTest, EachPartAddsWhatItsErrorMakesOfTheStep) {
 TEST(StepTimeBoundTest, WhatStreamsThatWaitAreExpectedToDelayMayBeNothing) {
   Predicted predicted{PartErrors()};
   EXPECT_EQ(predicted.result().bound, Duration());  // this cluster's delay nothing
-  predicted.cluster.gpu.gaps.waiting.fill(Duration::FromUs(1));
+  predicted.cluster.host = {};                      // or streams never wait for compute
+  predicted.cluster.gpu.gaps.waiting.fill(Duration::FromMs(1));
   Change without;
   without.waiting_streams = false;
   const double faster = predicted.Slower(without);

@@ -448,6 +448,36 @@ TEST(SimulateContentionTest, ACollectiveWaitsForTheCopyThatRuns) {
   EXPECT_EQ(CollectiveBehindCopy(4, 400).at(collective), (Interval{30, 40}));
 }
 
+// The same for a kernel of compute of 10 instead of the collective, whichever it is.
+TEST(SimulateContentionTest, AKernelOfComputeWaitsForTheCopyThatRuns) {
+  const auto behind = [](DeviceUse use, std::int32_t launches, std::int32_t demand) {
+    StepKit kit;
+    const TaskId copy = kit.Kernel(kCopy, {100});
+    kit.SetUse(copy, kSideStreaming);
+    kit.SetLaunches(copy, launches);
+    kit.SetDemand(copy, demand);
+    const TaskId kernel = kit.Kernel(kCompute, {10, 30});
+    kit.SetUse(kernel, use);
+    return kit.Run(Contending()).at(kernel);
+  };
+  for (const DeviceUse use : {kStreaming, kMatmul, kAttention}) {
+    EXPECT_EQ(behind(use, 1, 1000), (Interval{30, 110}));
+    EXPECT_EQ(behind(use, 4, 1000), (Interval{30, 60}));
+    EXPECT_EQ(behind(use, 4, 400), (Interval{30, 40}));
+  }
+}
+
+// A product that began before the copy keeps it waiting: [0, 50) and [50, 90).
+TEST(SimulateContentionTest, ACopyWaitsForTheProductThatRuns) {
+  StepKit kit;
+  kit.SetUse(kit.Kernel(kCompute, {50}), kMatmul);
+  const TaskId copy = kit.Kernel(kCopy, {40, 10});
+  kit.SetUse(copy, kSideStreaming);
+  const RunRecord run = kit.Run(Contending());
+  EXPECT_EQ(run.at(TaskId(0)), (Interval{0, 50}));
+  EXPECT_EQ(run.at(copy), (Interval{10, 90}));
+}
+
 // The copy gets a quarter of its speed beside the product, so it takes a quarter of the half that
 // it would take of the collective's: at 7/8 of its speed 70 take 80. Without a product 20 are done
 // when the copy ends at 40, and 50 are left.

@@ -24,8 +24,8 @@ struct OwnTilesCase {
 class OwnTilesTest : public testing::TestWithParam<OwnTilesCase> {};
 
 // Thread blocks that find no multiprocessor wait for what keeps it, or for the product's others,
-// and compute what they were given. Between two collectives they get in, between a copy and a
-// collective not.
+// and compute what they were given. Between two collectives they get in. Behind a copy the product
+// begins when the collective does.
 TEST_P(OwnTilesTest, WaitForMultiprocessors) {
   StepKit kit;
   if (GetParam().copy) {
@@ -51,7 +51,7 @@ INSTANTIATE_TEST_SUITE_P(Beside,
                                          OwnTilesCase{"Two", 100, false, 50, 250, 150},
                                          OwnTilesCase{"ACopy", 100, true, 0, 0, 150},
                                          OwnTilesCase{"ACopyAndACollective", 100, true, 250, 0,
-                                                      220},
+                                                      250},
                                          OwnTilesCase{"HalfOfItInTime", 50, false, 50, 0, 120},
                                          OwnTilesCase{"HalfOfItLate", 50, false, 90, 0, 140},
                                          OwnTilesCase{"HalfOfItLast", 50, false, 300, 0, 170}),
@@ -73,18 +73,19 @@ TEST(SimulateOwnTilesTest, OthersLoseSpeedMeanwhile) {
   EXPECT_EQ(kit.Run(options).at(product), (Interval{20, 150}));
 }
 
-// Until 60 a copy keeps the product's last thread blocks waiting. Its others end at 120 and leave
+// Until 60 a collective keeps the product's last thread blocks waiting. Its others end at 120 and leave
 // room for the next collective; without own tiles that finds the place of the first one at once.
 TEST(SimulateOwnTilesTest, TheNextCollectiveTakesThePlacesOfThoseThatHaveEnded) {
   for (const bool own_tiles : {false, true}) {
     StepKit kit;
     const TaskId gather = kit.Collective(kGather, {50});
     const TaskId before = kit.Kernel(kCopy, {20});
-    const TaskId later = kit.Kernel(kReload, {60});
+    const TaskId later = kit.Collective(kReload, {60}, 2);
     const TaskId product = kit.Kernel(kCompute, {100}, {before});
     const TaskId reduction = kit.Collective(kReduce, {30}, 1, {later});
-    kit.SetUse(gather, kCollective);
-    kit.SetUse(reduction, kCollective);
+    for (const TaskId each : {gather, later, reduction}) {
+      kit.SetUse(each, kCollective);
+    }
     kit.SetUse(product, kMatmul);
     kit.SetRoom(product, 100);
     if (own_tiles) {
@@ -109,15 +110,17 @@ TEST(SimulateOwnTilesTest, ASmallCollectiveKeepsNoneWaiting) {
   EXPECT_EQ(kit.Run(Contending()).at(product), (Interval{20, 120}));
 }
 
-// Nor do copies of a side stream that move bytes in less than half of their time.
+// Nor do copies of a side stream that move bytes in less than half of their time. Of others, 30
+// each, the product waits for the one that runs, and its last thread blocks for its others.
 TEST(SimulateOwnTilesTest, ManyShortCopiesKeepNoneWaiting) {
-  for (const auto& [demand, end] : {std::pair{499, 120}, std::pair{500, 220}}) {
+  for (const auto& [demand, end] : {std::pair{499, 120}, std::pair{500, 230}}) {
     StepKit kit;
     const TaskId copies = kit.Kernel(kReduce, {300});
     const TaskId before = kit.Kernel(kGather, {20});
     const TaskId product = kit.Kernel(kCompute, {100}, {before});
     kit.SetUse(product, kMatmul);
     kit.SetDemand(copies, demand);
+    kit.SetLaunches(copies, 10);
     kit.SetOwnTiles(product, 100, 100);
     EXPECT_EQ(kit.Run(Contending()).at(product), (Interval{20, end})) << demand;
   }
