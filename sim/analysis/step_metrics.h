@@ -54,14 +54,14 @@ class StepMetrics : public Observer {
   Duration start_;
   std::int64_t steps_ = 0;
   bool counting_;
-  SimTime swept_;      // everything before it is counted
+  SimTime swept_;                // everything before it is counted
   std::uint32_t computing_ = 0;  // a bit for each stream that runs a task of the sort now
   std::uint32_t communicating_ = 0;
   std::uint32_t other_ = 0;
   std::uint32_t without_kernel_ = 0;  // of KernelEvent
-  Duration delays_;        // TaskEvent::delays of the compute task that runs
-  Duration task_time_;     // of that task since its first kernel, counted
-  Duration task_exposed_;  // … while a collective's kernel runs
+  Duration delays_;                   // TaskEvent::delays of the compute task that runs
+  Duration task_time_;                // of that task since its first kernel, counted
+  Duration task_exposed_;             // … while a collective's kernel runs
   Duration compute_;
   Duration exposed_;
   Duration gaps_;

@@ -155,7 +155,7 @@ class SimulationRun {
   std::int64_t queued_ = 0;  // kernels on the compute stream that have not ended
   std::array<CommunicatorState, StepProgram::kMaxCommunicators> communicators_;
   HostState host_;
-  std::uint32_t to_settle_ = 0;  // bit s: stream s may be able to start its next task
+  std::uint32_t to_settle_ = 0;       // bit s: stream s may be able to start its next task
   std::uint32_t without_kernel_ = 0;  // of GpuSharing, as observers know it
   bool stopped_ = false;              // out of memory, or a deadlock
   Simulation result_;

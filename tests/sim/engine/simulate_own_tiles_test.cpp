@@ -73,8 +73,9 @@ TEST(SimulateOwnTilesTest, OthersLoseSpeedMeanwhile) {
   EXPECT_EQ(kit.Run(options).at(product), (Interval{20, 150}));
 }
 
-// Until 60 a collective keeps the product's last thread blocks waiting. Its others end at 120 and leave
-// room for the next collective; without own tiles that finds the place of the first one at once.
+// Until 60 a collective keeps the product's last thread blocks waiting. Its others end at 120 and
+// leave room for the next collective; without own tiles that finds the place of the first one at
+// once.
 TEST(SimulateOwnTilesTest, TheNextCollectiveTakesThePlacesOfThoseThatHaveEnded) {
   for (const bool own_tiles : {false, true}) {
     StepKit kit;
