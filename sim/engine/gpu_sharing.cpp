@@ -49,6 +49,7 @@ void GpuSharing::Start(
     return;
   }
   state.running = true;
+  copies_ |= task.use == DeviceUse::kSideStreaming ? 1U << stream : 0;
   if (task.use == DeviceUse::kCollective) {
     state.phase = Phase::kArriving;
     state.queued = at_once;
@@ -237,7 +238,8 @@ void GpuSharing::SeekRoom(std::size_t stream, std::int64_t now) {
   Stream& state = streams_[stream];
   std::int64_t room = stream == kCompute ? 0 : RoomBehindCompute(state, now);
   state.held_by = kCompute;
-  const bool behind_copies = stream == kCompute || state.task.use == DeviceUse::kCollective;
+  const bool behind_copies =
+      stream == kCompute ? copies_ != 0 : state.task.use == DeviceUse::kCollective;
   if (behind_copies && options_.contention.measured) {
     for (std::size_t s = 0; s < kStreamCount; ++s) {
       const std::int64_t behind = RoomBehindCopy(stream, streams_[s], now);
@@ -354,6 +356,7 @@ void GpuSharing::End(std::size_t stream, std::int64_t now) {
   Stream& state = streams_[stream];
   state.running = false;
   state.event = kNever;
+  copies_ &= ~(1U << stream);
   disturbed_ = true;
   if (state.task.use == DeviceUse::kCollective) {
     collective_ended_ = now;

@@ -166,6 +166,7 @@ class GpuSharing {
   std::vector<GpuSharing*> peers_;  // the other ranks; empty where one stands for all
   bool woken_ = false;
   std::uint32_t without_kernel_ = 0;
+  std::uint32_t copies_ = 0;  // a bit for each stream that runs a side stream's copy or division
   std::array<Stream, kStreamCount> streams_;
   std::int64_t together_ = 0;           // when compute last went on as on all other ranks
   std::int64_t collective_ended_ = -1;  // the last one
