@@ -5,11 +5,7 @@
 namespace dcsim {
 namespace {
 
-/// Kernels on the compute stream: whatever hides communication.
-bool IsCompute(const Schedule& schedule, TaskId task) {
-  return schedule.task(task).stream == static_cast<std::uint8_t>(StreamRole::kCompute) &&
-         schedule.FindCollective(task) == nullptr;
-}
+constexpr auto kCompute = static_cast<std::uint8_t>(StreamRole::kCompute);
 
 }  // namespace
 
@@ -31,14 +27,6 @@ Duration StepMetrics::Mean(Duration total) const {
   return steps_ == 0 ? Duration() : Duration::FromNs(total.ns() / steps_);
 }
 
-/// Streams that run tasks like this one.
-std::uint32_t& StepMetrics::Running(TaskId task) {
-  if (schedule_.FindCollective(task) != nullptr) {
-    return communicating_;
-  }
-  return IsCompute(schedule_, task) ? computing_ : other_;
-}
-
 /// Books the time between the kernels of the compute task that has ended: as long as alone,
 /// whatever slowed the kernels, and where its time was.
 void StepMetrics::CountGaps(TaskId task) {
@@ -57,8 +45,8 @@ void StepMetrics::Sweep(SimTime now) {
   if (counting_) {
     const Duration passed = now - swept_;
     const Duration beside = CollectiveKernelRuns() ? passed : Duration();
-    if (computing_ != 0) {
-      const bool begun = (computing_ & ~without_kernel_) != 0;
+    if (computing_) {
+      const bool begun = (without_kernel_ & 1U << kCompute) == 0;
       compute_ += passed;
       (begun ? task_time_ : gaps_) += passed;
       (begun ? task_exposed_ : exposed_gaps_) += beside;
@@ -81,11 +69,11 @@ void StepMetrics::OnStepEnded(const StepEvent& event) {
 void StepMetrics::OnTaskStarted(const TaskEvent& event) {
   if (costs_[schedule_.task(event.task).work.index()].device > Duration()) {
     Sweep(event.time);
-    if (schedule_.FindCollective(event.task) != nullptr && communicating_ == 0) {
-      kernel_start_ = event.time + start_;
-    }
-    Running(event.task) |= 1U << event.stream;
-    if (IsCompute(schedule_, event.task)) {
+    if (schedule_.FindCollective(event.task) != nullptr) {
+      kernel_start_ = communicating_ == 0 ? event.time + start_ : kernel_start_;
+      communicating_ |= 1U << event.stream;
+    } else if (event.stream == kCompute) {
+      computing_ = true;
       delays_ = event.delays;
     }
   }
@@ -99,8 +87,9 @@ void StepMetrics::OnKernels(const KernelEvent& event) {
 void StepMetrics::OnTaskEnded(const TaskSpan& span) {
   if (span.end > span.start) {
     Sweep(span.end);
-    Running(span.task) &= ~(1U << span.stream);
-    if (IsCompute(schedule_, span.task)) {
+    communicating_ &= ~(1U << span.stream);
+    if (span.stream == kCompute && computing_) {
+      computing_ = false;
       CountGaps(span.task);
     }
   }

@@ -44,7 +44,6 @@ class StepMetrics : public Observer {
   Duration Mean(Duration total) const;
   void Sweep(SimTime now);
   void Count(const TaskSpan& span);
-  std::uint32_t& Running(TaskId task);
   bool CollectiveKernelRuns() const { return (communicating_ & ~without_kernel_) != 0; }
   void CountGaps(TaskId task);
 
@@ -54,10 +53,9 @@ class StepMetrics : public Observer {
   Duration start_;
   std::int64_t steps_ = 0;
   bool counting_;
-  SimTime swept_;                // everything before it is counted
-  std::uint32_t computing_ = 0;  // a bit for each stream that runs a task of the sort now
-  std::uint32_t communicating_ = 0;
-  std::uint32_t other_ = 0;
+  SimTime swept_;                     // everything before it is counted
+  bool computing_ = false;            // a compute task runs now
+  std::uint32_t communicating_ = 0;   // a bit for each stream that runs a collective now
   std::uint32_t without_kernel_ = 0;  // of KernelEvent
   Duration delays_;                   // TaskEvent::delays of the compute task that runs
   Duration task_time_;                // of that task since its first kernel, counted

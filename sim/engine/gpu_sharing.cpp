@@ -23,6 +23,16 @@ bool GpuSharing::OnlyComputeRuns() const {
   return true;
 }
 
+std::uint32_t GpuSharing::WithoutKernel() const {
+  std::uint32_t found = 0;
+  for (std::size_t s = 0; s < kStreamCount; ++s) {
+    const Phase phase = streams_[s].phase;
+    const bool without = phase == Phase::kHeld || (s == kCompute && phase == Phase::kArriving);
+    found |= streams_[s].running && without ? 1U << s : 0;
+  }
+  return found;
+}
+
 bool GpuSharing::CollectiveRuns() const {
   for (std::size_t s = 0; s < kStreamCount; ++s) {
     if (Disturbs(s) && streams_[s].task.use == DeviceUse::kCollective) {
@@ -61,7 +71,6 @@ void GpuSharing::Start(
   }
   if (const std::int64_t before = at_once ? 0 : task.start; before > 0) {
     state.phase = Phase::kArriving;
-    without_kernel_ |= stream == kCompute ? 1U << stream : 0;
     state.event = now + before;
     return;
   }
@@ -102,7 +111,6 @@ void GpuSharing::HoldCompute(std::int64_t now) {
   const bool arrived = compute.phase != Phase::kArriving;
   compute.event = arrived ? later : std::max(compute.event, later);
   compute.phase = Phase::kArriving;
-  without_kernel_ |= 1U << kCompute;
   disturbed_ = true;
 }
 
@@ -250,7 +258,6 @@ void GpuSharing::SeekRoom(std::size_t stream, std::int64_t now) {
   if (room > 0) {
     state.phase = Phase::kHeld;
     state.event = now + room;
-    without_kernel_ |= 1U << stream;
   } else {
     FindRoom(stream, now);
   }
@@ -320,7 +327,6 @@ std::int64_t GpuSharing::RoomBehindCompute(const Stream& state, std::int64_t now
 /// Multiprocessors are free for the running task; a collective then waits for the other ranks.
 void GpuSharing::FindRoom(std::size_t stream, std::int64_t now) {
   Stream& state = streams_[stream];
-  without_kernel_ &= ~(1U << stream);
   if (stream == kCompute) {
     state.arrived = now;
     state.leaves_room = CollectiveRuns();

@@ -58,7 +58,7 @@ class GpuSharing {
   bool running(std::size_t stream) const { return streams_[stream].running; }
   /// Streams whose running task has no kernel on the GPU yet, a bit each: it waits for
   /// multiprocessors, or, on the compute stream, has not arrived.
-  std::uint32_t without_kernel() const { return without_kernel_; }
+  std::uint32_t WithoutKernel() const;
   /// Whether event() is the end of the stream's running task, if nothing else starts.
   bool undisturbed(std::size_t stream) const {
     const Stream& state = streams_[stream];
@@ -165,7 +165,6 @@ class GpuSharing {
   std::uint32_t rank_ = 0;
   std::vector<GpuSharing*> peers_;  // the other ranks; empty where one stands for all
   bool woken_ = false;
-  std::uint32_t without_kernel_ = 0;
   std::uint32_t copies_ = 0;  // a bit for each stream that runs a side stream's copy or division
   std::array<Stream, kStreamCount> streams_;
   std::int64_t together_ = 0;           // when compute last went on as on all other ranks

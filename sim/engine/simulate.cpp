@@ -70,12 +70,20 @@ void SimulationRun::Step(const Next& next) {
   }
   SettleStreams();
   gpu_.Settle(now_);
-  if (without_kernel_ != gpu_.without_kernel()) {
-    without_kernel_ = gpu_.without_kernel();
-    Notify(&Observer::OnKernels, KernelEvent{SimTime::FromNs(now_), without_kernel_});
+  if (!observers_.empty()) {
+    ReportKernels();
   }
   if (host_.phase != HostPhase::kIssuing) {
     WakeHost();
+  }
+}
+
+/// Tells observers when other tasks than before have no kernel on the GPU.
+void SimulationRun::ReportKernels() {
+  const std::uint32_t without = gpu_.WithoutKernel();
+  if (without != without_kernel_) {
+    without_kernel_ = without;
+    Notify(&Observer::OnKernels, KernelEvent{SimTime::FromNs(now_), without});
   }
 }
 

@@ -98,6 +98,7 @@ class SimulationRun {
   bool Begin();
   void Stopped(Outcome outcome, TaskId task, std::uint32_t step);
   void StopAtDeadlock();
+  void ReportKernels();
   Simulation Result();
   void EndSteps();
 

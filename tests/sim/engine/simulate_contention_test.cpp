@@ -427,43 +427,27 @@ TEST(SimulateContentionTest, AnEventTakesTimeToStartAKernelThatSaysSo) {
   EXPECT_EQ(run.at(second), (Interval{86, 116}));
 }
 
-/// A side stream's copy of 100, of so many kernels, and a collective of 10 that the host launches
-/// at 30 on another.
-RunRecord CollectiveBehindCopy(std::int32_t launches, std::int32_t demand) {
+/// A side stream's copy of 100, of so many kernels, and a collective of another one or a kernel of
+/// compute, of 10, that the host launches at 30: when that runs.
+Interval BehindCopy(DeviceUse use, std::int32_t launches, std::int32_t demand) {
   StepKit kit;
   const TaskId copy = kit.Kernel(kCopy, {100});
   kit.SetUse(copy, kSideStreaming);
   kit.SetLaunches(copy, launches);
   kit.SetDemand(copy, demand);
-  kit.SetUse(kit.Collective(kReduce, {10, 30}), kCollective);
-  return kit.Run(Contending());
+  const TaskId task =
+      use == kCollective ? kit.Collective(kReduce, {10, 30}) : kit.Kernel(kCompute, {10, 30});
+  kit.SetUse(task, use);
+  return kit.Run(Contending()).at(task);
 }
 
 // One kernel has all multiprocessors until it ends; of four, each of 25, the second one does until
 // 50. One that is mostly launched leaves room.
-TEST(SimulateContentionTest, ACollectiveWaitsForTheCopyThatRuns) {
-  const TaskId collective(1);
-  EXPECT_EQ(CollectiveBehindCopy(1, 1000).at(collective), (Interval{30, 110}));
-  EXPECT_EQ(CollectiveBehindCopy(4, 1000).at(collective), (Interval{30, 60}));
-  EXPECT_EQ(CollectiveBehindCopy(4, 400).at(collective), (Interval{30, 40}));
-}
-
-// The same for a kernel of compute of 10 instead of the collective, whichever it is.
-TEST(SimulateContentionTest, AKernelOfComputeWaitsForTheCopyThatRuns) {
-  const auto behind = [](DeviceUse use, std::int32_t launches, std::int32_t demand) {
-    StepKit kit;
-    const TaskId copy = kit.Kernel(kCopy, {100});
-    kit.SetUse(copy, kSideStreaming);
-    kit.SetLaunches(copy, launches);
-    kit.SetDemand(copy, demand);
-    const TaskId kernel = kit.Kernel(kCompute, {10, 30});
-    kit.SetUse(kernel, use);
-    return kit.Run(Contending()).at(kernel);
-  };
-  for (const DeviceUse use : {kStreaming, kMatmul, kAttention}) {
-    EXPECT_EQ(behind(use, 1, 1000), (Interval{30, 110}));
-    EXPECT_EQ(behind(use, 4, 1000), (Interval{30, 60}));
-    EXPECT_EQ(behind(use, 4, 400), (Interval{30, 40}));
+TEST(SimulateContentionTest, CollectivesAndComputeWaitForTheCopyThatRuns) {
+  for (const DeviceUse use : {kCollective, kStreaming, kMatmul, kAttention}) {
+    EXPECT_EQ(BehindCopy(use, 1, 1000), (Interval{30, 110}));
+    EXPECT_EQ(BehindCopy(use, 4, 1000), (Interval{30, 60}));
+    EXPECT_EQ(BehindCopy(use, 4, 400), (Interval{30, 40}));
   }
 }
 
