@@ -52,6 +52,26 @@ void AddRates(Result& result, const Plan& plan, const PredictionInputs& inputs) 
   result.model_flops_utilisation = utilisation;
 }
 
+/// What was predicted.
+void AddInputs(Result& result, const Plan& plan, const PredictionInputs& inputs) {
+  result.workload = inputs.graph.name;
+  result.graph_hash = inputs.graph.hash;
+  result.cluster = inputs.cluster.document;
+  result.plan = PrintPlan(plan, inputs.graph);
+  result.gpus = plan.ranks;
+}
+
+/// Where the step's time goes.
+void AddTimes(Result& result, const StepMetrics& metrics) {
+  result.compute = metrics.compute();
+  result.exposed_communication = metrics.exposed_communication();
+  result.compute_gaps = metrics.compute_gaps();
+  result.exposed_gaps = metrics.exposed_gaps();
+  result.exposed_starts = metrics.exposed_starts();
+  result.collectives = metrics.collectives();
+  result.sources = metrics.sources();
+}
+
 void AddMemory(Result& result, const Simulation& simulation) {
   result.peak_live = simulation.peak_live;
   result.peak_allocated = simulation.memory.allocated.peak;
@@ -209,22 +229,12 @@ Prediction Predict(const Schedule& schedule,
     result.bound = StepTimeBound(result.step_time, schedule, clocked, inputs.cluster);
   }
   result.sm_clock_mhz = clocked.clock_mhz;
-  result.compute = metrics.compute();
-  result.exposed_communication = metrics.exposed_communication();
-  result.compute_gaps = metrics.compute_gaps();
-  result.exposed_gaps = metrics.exposed_gaps();
-  result.exposed_starts = metrics.exposed_starts();
+  AddTimes(result, metrics);
   AddMemory(result, simulation);
   result.outside_allocator = OutsideAllocator(schedule.options(), inputs.cluster, plan.ranks);
   result.host_pinned = schedule.host_pinned();
-  result.collectives = metrics.collectives();
   result.peak_classes = classes.classes();
-  result.sources = metrics.sources();
-  result.workload = inputs.graph.name;
-  result.graph_hash = inputs.graph.hash;
-  result.cluster = inputs.cluster.document;
-  result.plan = PrintPlan(plan, inputs.graph);
-  result.gpus = plan.ranks;
+  AddInputs(result, plan, inputs);
   AddRates(result, plan, inputs);
   if (keep_timeline && simulation.outcome == Outcome::kCompleted) {
     prediction.timeline = recorder.timeline();
