@@ -26,7 +26,7 @@ ComputeKernel Product(std::int64_t m, std::int64_t n, std::int64_t k) {
   at::Tensor out = at::empty({m, n}, OnGpu());
   const std::string name =
       "mm " + std::to_string(m) + " x " + std::to_string(n) + " x " + std::to_string(k);
-  return {name, DeviceUse::kMatmul, m * n, [a, b, out]() mutable { at::mm_out(out, a, b); }};
+  return {name, DeviceUse::kMatmul, m * n, {}, [a, b, out]() mutable { at::mm_out(out, a, b); }};
 }
 
 std::array<ComputeKernel, 2> Attention(std::int64_t batch,
@@ -49,8 +49,8 @@ std::array<ComputeKernel, 2> Attention(std::int64_t batch,
   };
   const std::string name = "attention " + std::to_string(batch) + " x " + std::to_string(heads) +
                            " x " + std::to_string(sequence) + " x " + std::to_string(width);
-  return {ComputeKernel{name, DeviceUse::kAttention, q.numel(), [forward] { forward(); }},
-          ComputeKernel{name + " backward", DeviceUse::kAttention, q.numel(), backward}};
+  return {ComputeKernel{name, DeviceUse::kAttention, q.numel(), {}, [forward] { forward(); }},
+          ComputeKernel{name + " backward", DeviceUse::kAttention, q.numel(), {}, backward}};
 }
 
 /// Of tensors of `mebibytes` each.
@@ -62,12 +62,21 @@ std::array<ComputeKernel, 3> Streaming(std::int64_t mebibytes) {
   at::Tensor sums = at::empty({rows, 1}, OnGpu());
   const std::string size = " " + std::to_string(mebibytes) + " MiB";
   const std::int64_t elements = rows * kColumns;
-  return {ComputeKernel{"add" + size, DeviceUse::kStreaming, elements,
+  const Bytes bytes = Bytes::MiB(mebibytes);
+  return {ComputeKernel{"add" + size,
+                        DeviceUse::kStreaming,
+                        elements,
+                        {bytes, bytes},
                         [a, out]() mutable { at::add_out(out, a, a); }},
-          ComputeKernel{"softmax" + size, DeviceUse::kStreaming, elements,
+          ComputeKernel{"softmax" + size,
+                        DeviceUse::kStreaming,
+                        elements,
+                        {bytes, bytes},
                         [a, out]() mutable { at::_softmax_out(out, a, 1, false); }},
-          ComputeKernel{"sum" + size, DeviceUse::kStreaming, rows,
-                        [a, sums]() mutable { at::sum_out(sums, a, 1, /*keepdim=*/true); }}};
+          ComputeKernel{
+              "sum" + size, DeviceUse::kStreaming, rows, {bytes, Bytes()}, [a, sums]() mutable {
+                at::sum_out(sums, a, 1, /*keepdim=*/true);
+              }}};
 }
 
 }  // namespace

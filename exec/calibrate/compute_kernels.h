@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "model/cost/contention.h"
+#include "model/cost/memory_load.h"
 
 namespace dcsim::exec {
 
@@ -14,6 +15,7 @@ struct ComputeKernel {
   std::string name;  // op and shapes, for people
   DeviceUse use = DeviceUse::kMatmul;
   std::int64_t output_elements = 0;
+  MovedBytes moved;           // of streaming kernels
   std::function<void()> run;  // on the current stream
 };
 

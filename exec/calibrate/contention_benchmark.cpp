@@ -78,7 +78,8 @@ class Benchmark {
     const at::Tensor shard = Part(shard_, payload);
     const std::string name = std::string(CollectiveKindName(kind)) + " " + PrintBytes(payload);
     return {name, DeviceUse::kCollective,
-            [this, kind, whole, shard] { RunCollective(communicator(), kind, whole, shard); }};
+            [this, kind, whole, shard] { RunCollective(communicator(), kind, whole, shard); },
+            payload};
   }
 
   std::vector<SideWork> SideWorks() {
@@ -172,6 +173,7 @@ class Benchmark {
     ContentionSample sample;
     sample.beside = work.name;
     sample.beside_use = work.use;
+    sample.payload = work.payload;
     sample.beside_alone = alone;
     sample.beside_time = Duration::FromNs(Median(times));
     const auto [least, most] = std::minmax_element(times.begin(), times.end());
@@ -212,6 +214,7 @@ class Benchmark {
     sample.compute = kernel.name;
     sample.use = kernel.use;
     sample.tiles = Tiles(kernel);
+    sample.moved = kernel.moved;
     sample.compute_alone = Duration::FromNs(period);
     sample.compute_speed = 1 - Mean(lost) / 1000;
     sample.start_delay = Duration::FromNs(Median(delays));

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <functional>
 #include <numeric>
+#include <set>
+#include <utility>
 #include <vector>
 
 namespace dcsim::exec {
@@ -61,9 +63,25 @@ bool TellsSpeed(const ContentionSample& sample) {
          sample.beside_time * 2 >= sample.compute_alone * 3;
 }
 
+double TrafficOf(const ContentionSample& sample, Bytes cache) {
+  return MemoryTraffic(sample.moved, sample.compute_alone, cache);
+}
+
+/// The most that a kernel of the samples reaches.
+double FullTraffic(Samples samples, Bytes cache) {
+  double most = 0;
+  for (const ContentionSample& sample : samples) {
+    most = std::max(most, TrafficOf(sample, cache));
+  }
+  return most;
+}
+
 class Fit {
  public:
-  Fit(Samples samples, int multiprocessors) : samples_(samples), multiprocessors_(multiprocessors) {
+  Fit(Samples samples, const ContentionMachine& machine)
+      : samples_(samples),
+        machine_(machine),
+        full_traffic_(FullTraffic(samples, machine.cache)) {
     fit_.contention.measured = true;
   }
 
@@ -113,12 +131,12 @@ class Fit {
   }
 
   void FitProducts() {
-    const int most = multiprocessors_ / 2;
+    const int most = machine_.multiprocessors / 2;
     const double lost = Least(1, most, 1, [&](double x) {
       double cost = 0;
       for (const ContentionSample& s : samples_) {
         if (TellsSpeed(s) && s.tiles > 0) {
-          cost += SquaredLog(ProductSpeed(s.tiles, x, multiprocessors_), s.compute_speed);
+          cost += SquaredLog(ProductSpeed(s.tiles, x, machine_.multiprocessors), s.compute_speed);
         }
       }
       return cost;
@@ -155,40 +173,98 @@ class Fit {
     }
   }
 
-  /// time = collective_start + alone / rate, the start common to all classes of compute; beside
-  /// copies of another side stream with the same start.
-  void FitCollectives() {
-    constexpr std::array kUses = {DeviceUse::kMatmul, DeviceUse::kAttention, DeviceUse::kStreaming};
-    const auto cost = [&](DeviceUse use, double start, double rate) {
-      double sum = 0;
-      for (const ContentionSample& s : samples_) {
-        if (BesideCollective(s) && s.use == use) {
-          sum += SquaredLog(start + static_cast<double>(s.beside_alone.ns()) / rate,
-                            static_cast<double>(s.beside_time.ns()));
-        }
+  /// How much the sample's compute, or copies, hold up collectives.
+  double Load(const ContentionSample& sample) const {
+    if (sample.use == DeviceUse::kSideStreaming) {
+      return 1;
+    }
+    return full_traffic_ > 0 ? MemoryLoad(TrafficOf(sample, machine_.cache), full_traffic_) : 0;
+  }
+
+  /// Of collectives beside compute of that class, where they start so late and take so many times
+  /// their time alone.
+  template <typename Times>
+  double Cost(DeviceUse use, double start, const Times& times) const {
+    double sum = 0;
+    for (const ContentionSample& s : samples_) {
+      if (BesideCollective(s) && s.use == use) {
+        sum += SquaredLog(start + static_cast<double>(s.beside_alone.ns()) * times(s),
+                          static_cast<double>(s.beside_time.ns()));
       }
-      return sum;
+    }
+    return sum;
+  }
+
+  /// By payload, what collectives that start so late take longer beside full traffic; and what is
+  /// left unexplained.
+  std::pair<std::vector<BesideMemory::Point>, double> BestLonger(double start) const {
+    std::set<Bytes> payloads;
+    for (const ContentionSample& s : samples_) {
+      if (BesideCollective(s) && s.use == DeviceUse::kStreaming) {
+        payloads.insert(s.payload);
+      }
+    }
+    std::vector<BesideMemory::Point> points;
+    double left = 0;
+    for (const Bytes payload : payloads) {
+      const auto cost = [&](double longer) {
+        return Cost(DeviceUse::kStreaming, start, [&](const ContentionSample& s) {
+          return s.payload == payload ? 1 + longer * Load(s) : 1;
+        });
+      };
+      const double longer = Least(0, 5, 0.01, cost);
+      points.push_back({payload, static_cast<std::int32_t>(std::lround(longer * 1000))});
+    }
+    left = Cost(DeviceUse::kStreaming, start,
+                [&](const ContentionSample& s) { return TimesBesideStreaming(s, points); });
+    return {points, left};
+  }
+
+  double TimesBesideStreaming(const ContentionSample& s,
+                              const std::vector<BesideMemory::Point>& points) const {
+    const auto point = std::find_if(points.begin(), points.end(),
+                                    [&](const auto& each) { return each.payload == s.payload; });
+    return point == points.end() ? 1 : 1 + point->longer / 1000.0 * Load(s);
+  }
+
+  /// time = start + alone * (1 + longer(payload) * load) beside streaming kernels and copies of
+  /// another side stream, whose load is 1; = start + alone / rate beside products and attention.
+  /// The start is common to all classes of compute.
+  void FitCollectives() {
+    const auto cost = [&](DeviceUse use, double start, double rate) {
+      return Cost(use, start, [rate](const ContentionSample&) { return 1 / rate; });
     };
     const auto best_rate = [&](DeviceUse use, double start) {
       return Least(0.3, 1, 0.01, [&](double rate) { return cost(use, start, rate); });
     };
+    constexpr std::array kByRate = {DeviceUse::kMatmul, DeviceUse::kAttention};
     const double start = Least(0, 30'000, 500, [&](double x) {
+      if (full_traffic_ > 0) {
+        return BestLonger(x).second;
+      }
       double sum = 0;
-      for (const DeviceUse use : kUses) {
+      for (const DeviceUse use : kByRate) {
         sum += cost(use, x, best_rate(use, x));
       }
       return sum;
     });
     fit_.contention.collective_start = Duration::FromNs(static_cast<std::int64_t>(start));
-    for (const DeviceUse use : kUses) {
+    for (const DeviceUse use : kByRate) {
       Rate(DeviceUse::kCollective, use) = Permille(best_rate(use, start));
     }
+    if (std::vector<BesideMemory::Point> points = BestLonger(start).first;
+        !points.empty() && full_traffic_ > 0) {
+      fit_.contention.beside_memory = BesideMemory{
+          machine_.cache, {{machine_.ranks, fit_.contention.collective_start, std::move(points)}}};
+    }
     if (HasCopies()) {
-      Rate(DeviceUse::kCollective, DeviceUse::kSideStreaming) =
-          Permille(best_rate(DeviceUse::kSideStreaming, start));
       Rate(DeviceUse::kSideStreaming, DeviceUse::kCollective) =
           Permille(Mean(Of(DeviceUse::kSideStreaming, DeviceUse::kCollective,
                            [](const ContentionSample& s) { return s.compute_speed; })));
+    }
+    if (HasCopies() && !fit_.contention.beside_memory) {
+      Rate(DeviceUse::kCollective, DeviceUse::kSideStreaming) =
+          Permille(best_rate(DeviceUse::kSideStreaming, start));
     }
     Rate(DeviceUse::kCollective, DeviceUse::kCollective) = Permille(
         Mean(Of(DeviceUse::kCollective, DeviceUse::kCollective, [](const ContentionSample& s) {
@@ -198,7 +274,8 @@ class Fit {
 
   double ComputeSpeed(const ContentionSample& s) {
     if (BesideCollective(s) && s.tiles > 0) {
-      return ProductSpeed(s.tiles, fit_.contention.collective_multiprocessors, multiprocessors_);
+      return ProductSpeed(s.tiles, fit_.contention.collective_multiprocessors,
+                          machine_.multiprocessors);
     }
     const double rate = Rate(s.use, s.beside_use) / 1000.0;
     if (BesideCollective(s) && s.use == DeviceUse::kStreaming) {
@@ -212,7 +289,13 @@ class Fit {
     const double alone = static_cast<double>(s.beside_alone.ns());
     const double start =
         BesideCollective(s) ? static_cast<double>(fit_.contention.collective_start.ns()) : 0;
-    return start + alone * 1000.0 / Rate(s.beside_use, s.use);
+    const double rate = Rate(s.beside_use, s.use) / 1000.0;
+    const auto& memory = fit_.contention.beside_memory;
+    const bool moves = s.use == DeviceUse::kStreaming || s.use == DeviceUse::kSideStreaming;
+    const double times = memory && moves && BesideCollective(s)
+                             ? TimesBesideStreaming(s, memory->tables.front().points)
+                             : 1;
+    return start + alone / rate * times;
   }
 
   void FitErrors() {
@@ -231,14 +314,16 @@ class Fit {
   }
 
   Samples samples_;
-  int multiprocessors_;
+  ContentionMachine machine_;
+  double full_traffic_;
   ContentionFit fit_;
 };
 
 }  // namespace
 
-ContentionFit FitContention(std::span<const ContentionSample> samples, int multiprocessors) {
-  return Fit(samples, multiprocessors).Run();
+ContentionFit FitContention(std::span<const ContentionSample> samples,
+                            const ContentionMachine& machine) {
+  return Fit(samples, machine).Run();
 }
 
 }  // namespace dcsim::exec

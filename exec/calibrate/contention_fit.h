@@ -15,7 +15,14 @@ struct ContentionFit {
   double beside_error = 0;   // the same of the side work's time
 };
 
-///   multiprocessors   of the GPU
-ContentionFit FitContention(std::span<const ContentionSample> samples, int multiprocessors);
+/// What the fit has to know of the machine that the samples are from.
+struct ContentionMachine {
+  int multiprocessors = 1;  // of the GPU
+  Bytes cache;              // its L2
+  int ranks = 2;
+};
+
+ContentionFit FitContention(std::span<const ContentionSample> samples,
+                            const ContentionMachine& machine);
 
 }  // namespace dcsim::exec

@@ -4,6 +4,7 @@
 
 #include "model/base/units.h"
 #include "model/cost/contention.h"
+#include "model/cost/memory_load.h"
 
 namespace dcsim::exec {
 
@@ -14,11 +15,13 @@ struct ContentionSample {
   std::string compute;  // op and shapes
   DeviceUse use = DeviceUse::kMatmul;
   std::int64_t tiles = 0;    // of a product, as the model counts them; 0: not known
+  MovedBytes moved;          // by one streaming op
   Duration compute_alone;    // one op, from its start to the next one's
   double compute_speed = 1;  // beside the other work, as a share of its speed alone
 
   std::string beside;  // "all_gather 128 MiB"
   DeviceUse beside_use = DeviceUse::kCollective;
+  Bytes payload;             // of a collective
   Duration beside_alone;     // from the last rank's start to the end
   Duration beside_time;      // the same, beside compute
   double beside_spread = 0;  // 90th less 10th percentile of it, over its median

@@ -23,6 +23,7 @@ struct SideWork {
   std::string name;
   DeviceUse use = DeviceUse::kCollective;
   std::function<void()> run;  // on the current stream
+  Bytes payload{};            // of a collective
 };
 
 /// What one rank saw of a run. Of a gather by copy engines the start is that of the wait's end.

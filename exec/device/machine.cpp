@@ -56,6 +56,7 @@ Json MachineReport() {
           {"gpus", GpuCount()},
           {"gpu_memory_bytes", properties.totalGlobalMem},
           {"multiprocessors", properties.multiProcessorCount},
+          {"cache_bytes", properties.l2CacheSize},
           {"cpu", ValueInFile("/proc/cpuinfo", "model name")},
           {"driver", FirstLine("/sys/module/nvidia/version")}};
 }

@@ -163,6 +163,13 @@ struct CopyEngines {
                         // from the same one (copy_gather_time.h)
 };
 
+/// What gathers take longer whose ranks read their shards from no multiple of 16 bytes.
+struct ShiftedShardGathers {
+  Bytes above;       // smaller payloads take as long as ever
+  Duration start;    // longer, whatever the payload
+  double times = 1;  // as long, beyond a small one's time
+};
+
 /// A link class for collectives that no table covers.
 struct Link {
   BytesPerSecond bus_bandwidth;  // as nccl-tests reports it for large messages
@@ -187,6 +194,7 @@ struct Cluster {
   /// By CollectiveKind: how many times as long NCCL's take, beyond a small one's time, whose
   /// tensors or ranks' parts begin at no multiple of 16 bytes.
   std::array<double, 3> unaligned_collectives{1, 1, 1};
+  std::optional<ShiftedShardGathers> shifted_shard_gathers;  // none: they take as long as others
   Link intra_node;
   std::optional<Link> inter_node;  // needed for more than one node
   /// How many times as long kernels take on the slowest GPU of the job as on the one that was

@@ -98,6 +98,24 @@ void ReadUnalignedCollectives(ObjectReader& object, Cluster& cluster) {
   fields.RejectUnknown();
 }
 
+void ReadShiftedShardGathers(ObjectReader& object, Cluster& cluster) {
+  const Json* value = object.Find("shifted_shard_gathers");
+  if (value == nullptr) {
+    return;
+  }
+  const Path path = object.At("shifted_shard_gathers");
+  ObjectReader fields(*value, path, object.faults());
+  ShiftedShardGathers gathers;
+  fields.Required("above", ReadBytes, gathers.above);
+  fields.Required("start", ReadDuration, gathers.start);
+  if (fields.Required("times", ReadNumber, gathers.times) &&
+      !(gathers.times >= 1 && gathers.times <= 10)) {
+    object.faults().Add(fields.At("times"), "expected how many times as long, 1 to 10");
+  }
+  fields.RejectUnknown();
+  cluster.shifted_shard_gathers = gathers;
+}
+
 Link ReadLink(const Json& value, const Path& path, Faults& faults) {
   ObjectReader object(value, path, faults);
   Link link;
@@ -248,6 +266,7 @@ Cluster ReadCluster(const Json& document, const Locator& locate) {
   ReadPatterns(object, cluster);
   ReadHostBothWays(object, cluster);
   ReadUnalignedCollectives(object, cluster);
+  ReadShiftedShardGathers(object, cluster);
   ReadCopyEngines(object, cluster);
   if (object.Find("collective_channels") != nullptr) {
     ReadCount(object, "collective_channels", cluster.collective_channels);

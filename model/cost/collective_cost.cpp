@@ -192,6 +192,20 @@ Estimate AlignedTime(
   return {RingTime(cluster, kind, payload, ranks), Source::kEstimated};
 }
 
+/// What a gather that takes `time` otherwise takes longer.
+Duration ShiftedShardsDelay(
+    const Cluster& cluster, Bytes payload, int ranks, const GroupShape& group, Duration time) {
+  const auto& gathers = cluster.shifted_shard_gathers;
+  if (!gathers || ranks == 1 || group.shifted_shards == 0 || payload <= gathers->above) {
+    return Duration();
+  }
+  const Duration start =
+      AlignedTime(cluster, CollectiveKind::kAllGather, Bytes(1), ranks, group.calls).time;
+  const auto beyond = static_cast<double>(std::max(time - start, Duration()).ns());
+  const double ns = static_cast<double>(gathers->start.ns()) + beyond * (gathers->times - 1);
+  return Duration::FromNs(std::llround(ns * group.shifted_shards));
+}
+
 /// What one call more on a channel adds to a group's time where all are short; 0 without a table
 /// that tells.
 double ShortCallNs(const Cluster& cluster, CollectiveKind kind, int ranks) {
@@ -309,6 +323,9 @@ Estimate CollectiveTime(const Cluster& cluster,
     const double beyond = static_cast<double>(std::max(time.time - start, Duration()).ns());
     time.time += Duration::FromNs(std::llround(beyond * (times - 1) * group.unaligned));
   }
+  if (kind == CollectiveKind::kAllGather) {
+    time.time += ShiftedShardsDelay(cluster, payload, ranks, group, time.time);
+  }
   if (ranks > 1 && !group.first_channel.empty()) {
     AddShortCalls(cluster, kind, payload, ranks, group.first_channel, time);
   }
@@ -330,11 +347,16 @@ Estimate GroupTime(const Cluster& cluster,
                    CollectiveKind kind,
                    std::span<const CollectivePart> parts,
                    int ranks) {
-  GroupShape shape{AlikeCalls(parts), UnalignedShare(kind, parts, ranks), {}};
   Bytes whole;
+  Bytes shifted;
   for (const CollectivePart& part : parts) {
     whole += part.payload;
+    shifted += part.shifted_shard ? part.payload : Bytes();
   }
+  const double share = whole == Bytes() ? 0
+                                        : 1.0 * static_cast<double>(shifted.count()) /
+                                              static_cast<double>(whole.count());
+  GroupShape shape{AlikeCalls(parts), UnalignedShare(kind, parts, ranks), share, {}};
   if (ranks == 1) {
     Estimate time = CollectiveTime(cluster, kind, whole, ranks);
     time.time += kind == CollectiveKind::kAllReduce

@@ -12,6 +12,7 @@ namespace dcsim {
 struct GroupShape {
   double calls = 1;                  // >= 1, of a group, as AlikeCalls counts them
   double unaligned = 0;              // share of the payload, as UnalignedShare counts it
+  double shifted_shards = 0;         // share of a gather's payload whose shards are shifted
   std::vector<Bytes> first_channel;  // of a group, as FirstChannel tells it; empty where that is
                                      // not known or has no effect
 };
@@ -24,7 +25,8 @@ struct GroupShape {
 ///   ranks     >= 1; one rank copies on its own GPU, and has nothing to do in an all-reduce, which
 ///             is in place
 ///   group     how the payload is split. NCCL's time for what is unaligned, beyond that of the
-///             smallest payload, is `unaligned_collectives` of the cluster times as long
+///             smallest payload, is `unaligned_collectives` of the cluster times as long; gathers
+///             of shifted shards take longer by its `shifted_shard_gathers`
 ///
 /// A measured table of the same kind, ranks and calls answers where there is one: its point
 /// (measured), the straight line between two points (interpolated), below the table the line from
@@ -64,6 +66,8 @@ Duration CollectiveStart(const Cluster& cluster, int ranks);
 struct CollectivePart {
   Bytes payload;
   Bytes offset;
+  bool shifted_shard = false;  // of a gather: each rank reads its own part from no multiple of 16
+                               // bytes (ShiftedShards)
 };
 
 /// How many calls of one size split a group's payload as much as these do: (sum of sizes)^2 / sum

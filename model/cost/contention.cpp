@@ -1,11 +1,38 @@
 #include "model/cost/contention.h"
 
+#include <cmath>
+#include <cstdlib>
+
 namespace dcsim {
 
 std::span<const std::string_view> DeviceUseNames() {
   static constexpr std::array<std::string_view, kDeviceUses> kNames = {
       "matmul", "attention", "streaming", "side_streaming", "collective", "copy_engine"};
   return kNames;
+}
+
+const BesideMemory::Table& BesideMemory::Of(int ranks) const {
+  return *std::min_element(tables.begin(), tables.end(), [ranks](const Table& a, const Table& b) {
+    return std::abs(a.ranks - ranks) < std::abs(b.ranks - ranks);
+  });
+}
+
+std::int32_t BesideMemory::Table::Longer(Bytes payload) const {
+  const auto above = std::find_if(points.begin(), points.end(), [payload](const Point& point) {
+    return payload <= point.payload;
+  });
+  if (above == points.begin()) {
+    return points.front().longer;
+  }
+  if (above == points.end()) {
+    return points.back().longer;
+  }
+  const Point& below = *(above - 1);
+  const auto log = [](Bytes bytes) { return std::log(static_cast<double>(bytes.count())); };
+  const double share =
+      (log(payload) - log(below.payload)) / (log(above->payload) - log(below.payload));
+  return below.longer +
+         static_cast<std::int32_t>(std::lround(share * (above->longer - below.longer)));
 }
 
 std::int32_t DemandOf(Duration moving, Duration device) {

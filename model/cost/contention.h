@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "model/base/units.h"
 
@@ -25,6 +26,28 @@ constexpr std::size_t kDeviceUses = 6;
 
 std::span<const std::string_view> DeviceUseNames();
 
+/// By how much longer a collective takes beside compute that moves memory (docs/costs.md,
+/// Contention, Memory): what it moves waits for memory, too.
+struct BesideMemory {
+  struct Point {
+    Bytes payload;
+    std::int32_t longer = 0;  // per mille of its time alone, beside MemoryLoad 1000
+  };
+  struct Table {
+    int ranks = 0;
+    Duration start;             // Contention::collective_start of so many ranks
+    std::vector<Point> points;  // payloads ascend; at least one
+
+    /// The straight line over the payload's logarithm, beyond the points the nearest.
+    std::int32_t Longer(Bytes payload) const;
+  };
+  Bytes cache;                // kernels of less move only that share of their bytes to memory
+  std::vector<Table> tables;  // at least one
+
+  /// The table of the nearest number of ranks.
+  const Table& Of(int ranks) const;
+};
+
 /// How fast a task runs while another one runs beside it, on another stream. Per mille of its speed
 /// alone; with several beside it the slowest counts.
 struct Contention {
@@ -41,8 +64,10 @@ struct Contention {
   /// What a streaming kernel beside a working collective loses besides for each other rank, while
   /// GPUs read each other's memory by copy engines.
   Duration crowded_kernel;
-  std::int32_t to_host = kAlone;  // of a copy to the host, beside the compute stream
-  Duration collective_start;  // beside compute, until all thread blocks of a collective have room
+  std::optional<BesideMemory> beside_memory;  // none: the class's rate holds for all kernels
+  std::int32_t to_host = kAlone;              // of a copy to the host, beside the compute stream
+  Duration collective_start;  // beside compute, until all thread blocks of a collective have room,
+                              // where `beside_memory` does not say it
 
   /// Of a collective that compute waits for: what it waits for the last rank, and by how much ranks
   /// drift apart besides, of the time that passes, both together no longer than the last. Without
@@ -70,6 +95,13 @@ struct Contention {
     constexpr std::int64_t kWhole = 1000;
     return std::min(most_apart,
                     *idle_wait + Duration::FromNs(since.ns() * drift_permille / kWhole));
+  }
+  /// What a collective takes longer beside full memory traffic; 0 of one rank's copies.
+  std::int32_t LongerBesideMemory(Bytes payload, int ranks) const {
+    return beside_memory && ranks > 1 ? beside_memory->Of(ranks).Longer(payload) : 0;
+  }
+  Duration CollectiveStart(int ranks) const {
+    return beside_memory ? beside_memory->Of(ranks).start : collective_start;
   }
   std::int32_t Rate(DeviceUse work, DeviceUse beside) const {
     return permille[static_cast<std::size_t>(work)][static_cast<std::size_t>(beside)];

@@ -198,6 +198,66 @@ void ReadComesFirst(ObjectReader& object, Contention& contention) {
   fields.RejectUnknown();
 }
 
+/// [16 MiB, 1.01]: what a collective of these bytes takes longer, times its time alone.
+void ReadLonger(const Json& value,
+                const Path& path,
+                Faults& faults,
+                std::vector<BesideMemory::Point>& points) {
+  if (!value.is_array() || value.size() != 2) {
+    faults.Add(path, "expected a pair of bytes and times longer");
+    return;
+  }
+  const auto payload = ReadBytes(value[0], Path(path, std::size_t{0}), faults);
+  const auto longer = ReadNumber(value[1], Path(path, std::size_t{1}), faults);
+  if (!payload || !longer) {
+    return;
+  }
+  constexpr double kMost = 100;
+  if (!(*longer >= 0 && *longer <= kMost)) {
+    faults.Add(Path(path, std::size_t{1}), "expected times the time alone, 0 to 100");
+    return;
+  }
+  if (!points.empty() && *payload <= points.back().payload) {
+    faults.Add(path, "sizes must ascend");
+  }
+  points.push_back(
+      {*payload, static_cast<std::int32_t>(std::lround(*longer * Contention::kAlone))});
+}
+
+void ReadBesideMemory(ObjectReader& object, Contention& contention) {
+  const Json* value = object.Find("beside_memory");
+  if (value == nullptr) {
+    return;
+  }
+  const Path path = object.At("beside_memory");
+  ObjectReader fields(*value, path, object.faults());
+  BesideMemory beside;
+  fields.Required("cache", ReadBytes, beside.cache);
+  const Json* tables = fields.RequireArray("tables");
+  const Path here = fields.At("tables");
+  for (std::size_t i = 0; tables != nullptr && i < tables->size(); ++i) {
+    const Path at(here, i);
+    ObjectReader entry((*tables)[i], at, object.faults());
+    BesideMemory::Table& table = beside.tables.emplace_back();
+    ReadCount(entry, "ranks", table.ranks);
+    entry.Required("start", ReadDuration, table.start);
+    const Json* points = entry.RequireArray("longer");
+    const Path at_points = entry.At("longer");
+    for (std::size_t j = 0; points != nullptr && j < points->size(); ++j) {
+      ReadLonger((*points)[j], Path(at_points, j), object.faults(), table.points);
+    }
+    if (points != nullptr && points->empty()) {
+      object.faults().Add(at_points, "expected at least one pair");
+    }
+    entry.RejectUnknown();
+  }
+  if (tables != nullptr && tables->empty()) {
+    object.faults().Add(here, "expected at least one table");
+  }
+  fields.RejectUnknown();
+  contention.beside_memory = std::move(beside);
+}
+
 void ReadContention(ObjectReader& fields, Contention& contention) {
   for (std::size_t work = 0; work < kDeviceUses; ++work) {
     const std::string_view name = DeviceUseNames()[work];
@@ -211,6 +271,7 @@ void ReadContention(ObjectReader& fields, Contention& contention) {
   fields.Optional("streaming_kernel", ReadDuration, contention.streaming_kernel);
   fields.Optional("crowded_kernel", ReadDuration, contention.crowded_kernel);
   fields.Optional("collective_start", ReadDuration, contention.collective_start);
+  ReadBesideMemory(fields, contention);
   ReadSpeed(fields, "to_host", contention.to_host);
   ReadRanksApart(fields, contention);
   ReadComesFirst(fields, contention);

@@ -10,6 +10,7 @@
 #include "model/cost/collective_cost.h"
 #include "model/cost/concatenation.h"
 #include "model/cost/copy_gather_time.h"
+#include "model/cost/memory_load.h"
 #include "model/cost/multiprocessor_share.h"
 #include "model/cost/op_flops.h"
 #include "model/cost/op_launches.h"
@@ -19,6 +20,7 @@
 #include "model/cost/roofline.h"
 #include "model/cost/shown_operators.h"
 #include "model/graph/laid_out_profile.h"
+#include "model/graph/param_shifts.h"
 #include "model/graph/sharding.h"
 #include "model/graph/step_facts.h"
 
@@ -34,8 +36,9 @@ struct CostInputs {
   StepFacts facts;
   LaidOutProfile ops;
   ParamAlignment alignment;
-  double untraced = 1;  // of a profiled op's time
-  double host = 1;      // of what a profiled op took of the host
+  std::vector<bool> shifted_shards;  // by parameter
+  double untraced = 1;               // of a profiled op's time
+  double host = 1;                   // of what a profiled op took of the host
 };
 
 /// Ops are profiled with kernel records, which make kernels of a million thread blocks and more up
@@ -114,22 +117,30 @@ WorkCost OpCost(const CostInputs& inputs, OpId id) {
   cost.own_tiles = share.own_tiles;
   cost.own_latest = share.own_latest;
   cost.beside_collective = share.beside_collective;
+  if (cost.use == DeviceUse::kStreaming) {
+    cost.memory_load = MemoryLoad(MovedByOp(inputs.graph, id), cost.device, inputs.cluster.gpu);
+  }
   return cost;
 }
 
-/// The tensors of its calls, and where they begin.
-std::vector<CollectivePart> CallsOf(const Collective& collective) {
+/// The tensors of its calls, and where they and their shards begin.
+std::vector<CollectivePart> CallsOf(const CostInputs& inputs, const Collective& collective) {
   std::vector<CollectivePart> calls;
   const std::int64_t element = ElementBytes(collective.dtype);
+  const bool gathers = collective.kind == CollectiveKind::kAllGather;
   for (const CollectiveCall& call : collective.calls) {
-    calls.push_back({Bytes(call.elements * element), Bytes(call.offset * element)});
+    const std::size_t param = call.param.index();
+    const bool shifted =
+        gathers && param < inputs.shifted_shards.size() && inputs.shifted_shards[param];
+    calls.push_back({Bytes(call.elements * element), Bytes(call.offset * element), shifted});
   }
   return calls;
 }
 
 /// A gather by copy engines: its calls' copies run one after the other, one copy a rank.
 WorkCost CopyEngineCost(const CostInputs& inputs, const Collective& collective) {
-  const CopyGather gather = CopyGatherTime(inputs.cluster, CallsOf(collective), collective.ranks);
+  const CopyGather gather =
+      CopyGatherTime(inputs.cluster, CallsOf(inputs, collective), collective.ranks);
   const auto copies = static_cast<std::int64_t>(collective.launches()) * collective.ranks;
   return {.device = gather.whole.time,
           .host = inputs.cluster.host.copy * copies,
@@ -140,11 +151,11 @@ WorkCost CopyEngineCost(const CostInputs& inputs, const Collective& collective) 
 }
 
 /// What NCCL gets of it: the calls of a group, or all of a bucket as one.
-std::vector<CollectivePart> LaunchedCalls(const Collective& collective) {
+std::vector<CollectivePart> LaunchedCalls(const CostInputs& inputs, const Collective& collective) {
   if (collective.one_launch) {
     return {{collective.payload(), Bytes(0)}};
   }
-  return CallsOf(collective);
+  return CallsOf(inputs, collective);
 }
 
 /// One rank's gather in place has nothing to copy, and so does a bucket that is reduced
@@ -163,7 +174,7 @@ WorkCost CollectiveCost(const CostInputs& inputs, const Collective& collective) 
   if (collective.engine == Engine::kCopyEngine) {
     return CopyEngineCost(inputs, collective);
   }
-  const std::vector<CollectivePart> parts = LaunchedCalls(collective);
+  const std::vector<CollectivePart> parts = LaunchedCalls(inputs, collective);
   const Estimate estimate =
       HasNothingToMove(collective)
           ? Estimate{Duration(), Source::kEstimated}
@@ -176,6 +187,8 @@ WorkCost CollectiveCost(const CostInputs& inputs, const Collective& collective) 
           .source = estimate.source,
           .use = CollectiveUse(collective.engine, collective.ranks),
           .demand = GroupDemand(inputs.cluster, collective.kind, parts, collective.ranks),
+          .beside_memory = inputs.cluster.gpu.contention.LongerBesideMemory(collective.payload(),
+                                                                            collective.ranks),
           .launches = 1,
           .start = CollectiveStart(inputs.cluster, collective.ranks)};
 }
@@ -266,6 +279,7 @@ WorkCost MemoryCost(const CostInputs& inputs, const Work& work) {
           .further = inputs.cluster.host.launch * further,
           .source = source,
           .demand = DemandOf(streaming, device),
+          .memory_load = MemoryLoad(MovedByPattern(work.pattern, work.moved), device, gpu),
           .launches = static_cast<std::int32_t>(work.launches),
           .gaps = std::max(pace - gpu.shortest_kernel, Duration()) * further};
 }
@@ -345,6 +359,7 @@ std::vector<WorkCost> EstimateWorks(const Schedule& schedule,
                     AnalyseStep(graph),
                     LaidOutProfile(graph, profile, schedule.options(), schedule.ranks()),
                     ParamAlignment(graph, schedule.options(), schedule.ranks()),
+                    ShiftedShards(graph, schedule.options(), schedule.ranks()),
                     UntracedShare(profile),
                     HostShare(graph, profile, cluster)};
   const auto clock_factors = ClockFactors(inputs, clock_mhz);

@@ -26,6 +26,8 @@ struct WorkCost {
   std::int32_t demand = Contention::kAlone;  // per mille of what it may take from others: of the
                                              // memory bandwidth as side_streaming, of its thread
                                              // blocks as collective
+  std::int32_t memory_load = 0;              // of compute's streaming kernels: MemoryLoad
+  std::int32_t beside_memory = 0;            // of a collective: BesideMemory::Longer
   std::int32_t launches = 0;                 // kernels and copies that it puts on its stream
   Duration own_shard{};  // of the device time: the end of a gather by copy engines, in which the
                          // rank's own shard is copied, by multiprocessors

@@ -36,4 +36,18 @@ std::int64_t ParamShifts::AlignmentOf(OpId id) const {
   return alignment;
 }
 
+std::vector<bool> ShiftedShards(const Graph& graph, const ScheduleOptions& options, int ranks) {
+  std::vector<bool> shifted(graph.params.size());
+  if (options.stage != 3) {
+    return shifted;
+  }
+  const ParamLayout layout(graph, options, ranks);
+  for (std::size_t i = 0; i < graph.params.size(); ++i) {
+    const ParamId id(i);
+    const std::int64_t element = ElementBytes(graph.value(graph.param(id).value).dtype);
+    shifted[i] = layout.place(id).weights * element % kTensorAlignment != 0;
+  }
+  return shifted;
+}
+
 }  // namespace dcsim

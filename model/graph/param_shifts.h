@@ -27,4 +27,8 @@ class ParamShifts {
   std::vector<std::int64_t> begins_;  // by storage: elements in front of a parameter, else 0
 };
 
+/// Of each parameter, whether a rank's shard of it begins at no multiple of 16 bytes in the flat
+/// weights (ZeRO-3), behind one of odd size: gathers read it more slowly. None in other stages.
+std::vector<bool> ShiftedShards(const Graph& graph, const ScheduleOptions& options, int ranks);
+
 }  // namespace dcsim

@@ -10,6 +10,7 @@ GpuSharing::Options GpuSharing::Options::Of(const SimulationOptions& simulation,
   options.ranks = ranks;
   options.collective_gap = simulation.collective_gap.ns();
   options.start_gap = simulation.start_gap.ns();
+  options.collective_start = simulation.contention.CollectiveStart(ranks).ns();
   options.queued_gap = simulation.queued_gap.ns();
   return options;
 }
@@ -64,7 +65,8 @@ void GpuSharing::Start(
     state.phase = Phase::kArriving;
     state.queued = at_once;
     state.event = now + (at_once ? options_.queued_gap : GapBefore(now));
-    if (!at_once && stream != kCompute && ComesFirst(stream, position)) {
+    const bool behind_collective = collective_ended_ == now;
+    if (!at_once && stream != kCompute && !behind_collective && ComesFirst(stream, position)) {
       HoldCompute(now);
     }
     return;
@@ -191,7 +193,7 @@ bool GpuSharing::ComesBeforeCompute(const Stream& state) const {
   const Stream& compute = streams_[kCompute];
   return options_.contention.measured && state.task.use == DeviceUse::kCollective &&
          !IsSmall(state) && !state.queued && state.started == collective_ended_ &&
-         compute.running && compute.started >= state.started;
+         compute.running && compute.started >= state.started && compute.task.launches > 1;
 }
 
 /// A collective of few thread blocks keeps no multiprocessor from others that they miss: the last
@@ -346,7 +348,7 @@ void GpuSharing::FindRoom(std::size_t stream, std::int64_t now) {
 /// From here on the running task gets on, and takes of others' speed.
 void GpuSharing::BeginWork(std::size_t stream, std::int64_t now) {
   Stream& state = streams_[stream];
-  const std::int64_t start = state.meets ? options_.contention.collective_start.ns() : 0;
+  const std::int64_t start = state.meets ? options_.collective_start : 0;
   state.meets = false;
   state.phase = Phase::kWorking;
   const std::int64_t work =

@@ -26,7 +26,8 @@ class GpuSharing {
     int ranks = 1;
     std::int64_t collective_gap = 0;  // ns, before a collective that an event or the host let start
     std::int64_t start_gap = 0;       // of both, until its kernel runs on its own rank
-    std::int64_t queued_gap = 0;      // before one that follows a task of its stream at once
+    std::int64_t collective_start = 0;  // Contention::CollectiveStart
+    std::int64_t queued_gap = 0;        // before one that follows a task of its stream at once
 
     static Options Of(const SimulationOptions& simulation, int ranks);
 
@@ -152,6 +153,7 @@ class GpuSharing {
   void End(std::size_t stream, std::int64_t now);
   static DeviceUse UseOf(const Stream& state);
   static bool TakesMultiprocessors(const Stream& state);
+  static std::int32_t BesideMemoryTraffic(std::int32_t longer, std::int32_t load);
   std::int32_t RateBeside(const Stream& beside, const Stream& disturbing) const;
   bool RanksDrift() const { return options_.contention.idle_wait && options_.ranks > 1; }
   std::int64_t OthersGatherUntil() const;

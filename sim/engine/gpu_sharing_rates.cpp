@@ -16,10 +16,18 @@ bool GpuSharing::TakesMultiprocessors(const Stream& state) {
   return use == DeviceUse::kSideStreaming || use == DeviceUse::kCollective;
 }
 
+/// Speed of what takes `longer` beside full memory traffic, beside `load` of it; all per mille.
+std::int32_t GpuSharing::BesideMemoryTraffic(std::int32_t longer, std::int32_t load) {
+  constexpr std::int64_t kAlone = Contention::kAlone;
+  const std::int64_t time = kAlone + std::int64_t{longer} * load / kAlone;
+  return static_cast<std::int32_t>(kAlone * kAlone / time);
+}
+
 /// Speed of one task beside another. A side stream's copy takes of others' speed what it needs of
-/// the memory's bandwidth: one of a few bytes, which is mostly launched, next to nothing. A
-/// collective takes what its thread blocks are of the most that NCCL launches; it and copies from
-/// and to the host leave each other alone.
+/// the memory's bandwidth: one of a few bytes, which is mostly launched, next to nothing; of a
+/// collective's as a kernel of compute that moves as much. A collective takes what its thread
+/// blocks are of the most that NCCL launches; it and copies from and to the host leave each other
+/// alone.
 std::int32_t GpuSharing::RateBeside(const Stream& beside, const Stream& disturbing) const {
   const GpuTask& own = beside.task;
   const GpuTask& other = disturbing.task;
@@ -40,6 +48,11 @@ std::int32_t GpuSharing::RateBeside(const Stream& beside, const Stream& disturbi
   }
   const std::int32_t rate = collective ? own.RateBesideCollective(options_.contention)
                                        : options_.contention.Rate(UseOf(beside), use);
+  const bool by_memory =
+      options_.contention.beside_memory.has_value() && UseOf(beside) == DeviceUse::kCollective;
+  if (by_memory && use == DeviceUse::kStreaming) {
+    return BesideMemoryTraffic(own.beside_memory, other.memory_load);
+  }
   if (!collective && use != DeviceUse::kSideStreaming) {
     return rate;
   }
@@ -47,6 +60,9 @@ std::int32_t GpuSharing::RateBeside(const Stream& beside, const Stream& disturbi
   if (!collective && UseOf(beside) == DeviceUse::kCollective && Disturbs(kCompute)) {
     // A copy that waits for the multiprocessors of compute moves less, and disturbs less.
     demand = demand * RateBeside(disturbing, streams_[kCompute]) / Contention::kAlone;
+  }
+  if (by_memory && !collective) {
+    return BesideMemoryTraffic(own.beside_memory, demand);
   }
   return Contention::kAlone - (Contention::kAlone - rate) * demand / Contention::kAlone;
 }

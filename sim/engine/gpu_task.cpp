@@ -14,6 +14,8 @@ GpuTask GpuTask::Of(const WorkCost& cost, std::size_t stream) {
   task.beside_host_copy = cost.beside_host_copy;
   task.to_host = cost.to_host;
   task.demand = cost.demand;
+  task.memory_load = cost.memory_load;
+  task.beside_memory = cost.beside_memory;
   task.launches = cost.launches;
   task.device = cost.device.ns();
   task.own_shard = cost.own_shard.ns();

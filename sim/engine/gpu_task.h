@@ -14,6 +14,8 @@ struct GpuTask {
   std::int32_t beside_host_copy = 0;         // of WorkCost
   bool to_host = false;                      // of WorkCost
   std::int32_t demand = Contention::kAlone;  // of WorkCost
+  std::int32_t memory_load = 0;              // of WorkCost
+  std::int32_t beside_memory = 0;            // of WorkCost
   std::int32_t launches = 0;                 // of WorkCost
   std::int64_t device = 0;
   std::int64_t own_shard = 0;   // of WorkCost

@@ -154,7 +154,8 @@ class Layout {
     const Graph& graph = problem_.inputs.graph;
     std::vector<CollectivePart> parts;
     for (const ParamId id : params) {
-      parts.push_back({GatheredBytes(graph, id, problem_.ranks), Bytes(0)});
+      parts.push_back({GatheredBytes(graph, id, problem_.ranks), Bytes(0),
+                       program_.shifted_shards[id.index()]});
     }
     return GatherTask(problem_.inputs.cluster, program_.gather_engine, parts, problem_.ranks);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "model/base/scaled.h"
+#include "model/graph/param_shifts.h"
 #include "model/graph/sharding.h"
 #include "model/graph/step_facts.h"
 #include "sim/search/gather_task.h"
@@ -328,8 +329,10 @@ class Folder {
     const Cluster& cluster = problem_.inputs.cluster;
     const Graph& graph = problem_.inputs.graph;
     program_.gather_engine = schedule_.options().gather_engine;
+    program_.shifted_shards = ShiftedShards(graph, schedule_.options(), problem_.ranks);
     for (std::size_t i = 0; i < graph.params.size(); ++i) {
-      const CollectivePart part{GatheredBytes(graph, ParamId(i), problem_.ranks), Bytes(0)};
+      const CollectivePart part{GatheredBytes(graph, ParamId(i), problem_.ranks), Bytes(0),
+                                program_.shifted_shards[i]};
       program_.gather_alone.push_back(
           GatherTask(cluster, program_.gather_engine, {&part, 1}, problem_.ranks));
     }

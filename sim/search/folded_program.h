@@ -113,6 +113,7 @@ struct FoldedProgram {
   // Prices.
   Engine gather_engine = Engine::kNccl;
   std::vector<GpuTask> gather_alone;  // by param
+  std::vector<bool> shifted_shards;   // by param: ShiftedShards
   Duration gather_call;               // host time of a launch's first call, its events included
   Duration grouped_call;              // of each further one
   Duration grouped_further;  // of it, behind the launch: of one rank, whose calls each launch

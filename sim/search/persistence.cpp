@@ -4,6 +4,7 @@
 #include <cmath>
 #include <tuple>
 
+#include "model/graph/param_shifts.h"
 #include "sim/search/gather_task.h"
 
 namespace dcsim {
@@ -130,12 +131,13 @@ std::vector<KeepItem> FindKeepItems(const SearchProblem& problem, const Schedule
       bytes[site.param.index()] = site.gathered;
     }
   }
+  const std::vector<bool> shifted = ShiftedShards(problem.inputs.graph, options, problem.ranks);
   std::vector<KeepItem> items;
   for (std::size_t i = 0; i < gathers.size(); ++i) {
     if (gathers[i] < 2 || bytes[i] == Bytes(0)) {
       continue;
     }
-    const CollectivePart part{bytes[i], Bytes(0)};
+    const CollectivePart part{bytes[i], Bytes(0), shifted[i]};
     const GpuTask one =
         GatherTask(problem.inputs.cluster, options.gather_engine, {&part, 1}, problem.ranks);
     items.push_back({ParamId(i), bytes[i], Duration::FromNs(one.device) * (gathers[i] - 1)});

@@ -108,6 +108,8 @@ class StepKit {
   /// Products and attention leave no room before they end.
   void SetUse(TaskId task, DeviceUse use);
   void SetDemand(TaskId task, std::int32_t permille) { cost(task).demand = permille; }
+  void SetMemoryLoad(TaskId task, std::int32_t permille) { cost(task).memory_load = permille; }
+  void SetBesideMemory(TaskId task, std::int32_t permille) { cost(task).beside_memory = permille; }
   void SetLaunches(TaskId task, std::int32_t launches) { cost(task).launches = launches; }
   void SetGaps(TaskId task, std::int64_t ns) { cost(task).gaps = Duration::FromNs(ns); }
   void SetStart(TaskId task, std::int64_t ns) { cost(task).start = Duration::FromNs(ns); }

@@ -16,6 +16,20 @@ std::string RowText(const Contention::Row& row) {
   return text;
 }
 
+std::string BesideMemoryText(const BesideMemory& memory) {
+  std::string text = "\n  beside_memory:\n    cache: " + PrintBytes(memory.cache) + "\n    tables:";
+  for (const BesideMemory::Table& table : memory.tables) {
+    std::string points;
+    for (const BesideMemory::Point& point : table.points) {
+      points += (points.empty() ? "[" : ", [") + PrintBytes(point.payload) + ", " +
+                PrintShare(static_cast<double>(point.longer) / Contention::kAlone) + "]";
+    }
+    text += "\n      - {ranks: " + std::to_string(table.ranks) +
+            ", start: " + PrintNs(table.start) + ", longer: [" + points + "]}";
+  }
+  return text;
+}
+
 std::string TableText(const Contention& contention) {
   std::string text;
   for (std::size_t work = 0; work < kDeviceUses; ++work) {
@@ -27,7 +41,10 @@ std::string TableText(const Contention& contention) {
   return text +
          "  collective_multiprocessors: " + std::to_string(contention.collective_multiprocessors) +
          "\n  streaming_kernel: " + PrintNs(contention.streaming_kernel) +
-         "\n  collective_start: " + PrintNs(contention.collective_start) + "\n";
+         (contention.beside_memory
+              ? BesideMemoryText(*contention.beside_memory)
+              : "\n  collective_start: " + PrintNs(contention.collective_start)) +
+         "\n";
 }
 
 std::string SampleText(const exec::ContentionSample& sample) {
@@ -47,8 +64,9 @@ std::string SampleText(const exec::ContentionSample& sample) {
 std::string PrintContentionYaml(const CalibrationResult& result,
                                 int gpus,
                                 const std::string& command) {
-  const auto fit =
-      exec::FitContention(result.contention, result.machine.value("multiprocessors", 1));
+  const auto fit = exec::FitContention(
+      result.contention, {result.machine.value("multiprocessors", 1),
+                          Bytes(result.machine.value("cache_bytes", std::int64_t{0})), gpus});
   std::string text = "# Made by: " + command + "\ncontention:\n" + TableText(fit.contention) +
                      "  source: >-\n    dc-run calibrate on " + std::to_string(gpus) + " x " +
                      result.machine.value("gpu", "") + ", " + result.versions.dump() + " " +

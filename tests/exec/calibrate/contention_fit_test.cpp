@@ -8,6 +8,7 @@ namespace dcsim::exec {
 namespace {
 
 constexpr auto kGather = DeviceUse::kCollective;
+constexpr ContentionMachine kMachine{132, Bytes::MiB(50), 2};
 
 ContentionSample Sample(DeviceUse use,
                         std::int64_t tiles,
@@ -38,7 +39,7 @@ TEST(ContentionFitTest, ProductsTellHowManyMultiprocessorsACollectiveTakes) {
       Sample(DeviceUse::kMatmul, 128, 90, 0.5, 300, 300),
       Sample(DeviceUse::kMatmul, 512, 170, 4.0 / 6, 300, 300),
       Sample(DeviceUse::kMatmul, 768, 260, 6.0 / 8, 300, 300)};
-  const ContentionFit fit = FitContention(samples, 132);
+  const ContentionFit fit = FitContention(samples, kMachine);
   EXPECT_EQ(fit.contention.collective_multiprocessors, 30);
   EXPECT_NEAR(fit.compute_error, 0, 1e-12);
 }
@@ -50,9 +51,49 @@ TEST(ContentionFitTest, StreamingKernelsLoseAShareAndAFixedTime) {
       Sample(DeviceUse::kStreaming, 0, 4, 4.0 / 6, 300, 300),
       Sample(DeviceUse::kStreaming, 0, 20, 20.0 / 26, 300, 300),
       Sample(DeviceUse::kStreaming, 0, 100, 100.0 / 122, 300, 300)};
-  const ContentionFit fit = FitContention(samples, 132);
+  const ContentionFit fit = FitContention(samples, kMachine);
   EXPECT_EQ(Rate(fit, DeviceUse::kStreaming, kGather), 800);
   EXPECT_EQ(fit.contention.streaming_kernel.ns(), 2'000);
+}
+
+/// Beside a streaming kernel that reads and writes so many MB in 100 us.
+ContentionSample BesideMoved(std::int64_t megabytes,
+                             Bytes payload,
+                             std::int64_t beside_alone_us,
+                             std::int64_t beside_us) {
+  ContentionSample sample = Sample(DeviceUse::kStreaming, 0, 100, 0.8, beside_alone_us, beside_us);
+  sample.moved = {Bytes(megabytes * 1'000'000), Bytes(megabytes * 1'000'000)};
+  sample.payload = payload;
+  return sample;
+}
+
+// A quarter of the traffic counts 0.25^2.5 = 1/32. time = 2 + alone * (1 + x * load), of 16 MiB
+// with x = 1.6: 40 us -> 106 and 44, of 128 MiB with 0.8: 400 -> 722 and 412.
+TEST(ContentionFitTest, CollectivesTakeLongerBesideWhatMovesMemory) {
+  const std::vector<ContentionSample> samples = {
+      BesideMoved(200, Bytes::MiB(16), 40, 106), BesideMoved(50, Bytes::MiB(16), 40, 44),
+      BesideMoved(200, Bytes::MiB(128), 400, 722), BesideMoved(50, Bytes::MiB(128), 400, 412)};
+  const ContentionFit fit = FitContention(samples, kMachine);
+  EXPECT_EQ(fit.contention.CollectiveStart(2).ns(), 2'000);
+  EXPECT_EQ(Rate(fit, kGather, DeviceUse::kStreaming), Contention::kAlone);
+  ASSERT_TRUE(fit.contention.beside_memory.has_value());
+  EXPECT_EQ(fit.contention.beside_memory->cache, Bytes::MiB(50));
+  EXPECT_EQ(fit.contention.LongerBesideMemory(Bytes::MiB(16), 2), 1600);
+  EXPECT_EQ(fit.contention.LongerBesideMemory(Bytes::MiB(128), 2), 800);
+  EXPECT_NEAR(fit.beside_error, 0, 1e-12);
+}
+
+// Copies of another side stream hold collectives up as kernels of full traffic do, so nothing more
+// is fitted: 40 us -> 2 + 40 * 2.6 = 106.
+TEST(ContentionFitTest, CopiesOfSideStreamsAreFullTraffic) {
+  ContentionSample copies = Sample(DeviceUse::kSideStreaming, 0, 20, 0.9, 40, 106);
+  copies.payload = Bytes::MiB(16);
+  const std::vector<ContentionSample> samples = {BesideMoved(200, Bytes::MiB(16), 40, 106),
+                                                 BesideMoved(50, Bytes::MiB(16), 40, 44), copies};
+  const ContentionFit fit = FitContention(samples, kMachine);
+  EXPECT_EQ(Rate(fit, kGather, DeviceUse::kSideStreaming), Contention::kAlone);
+  EXPECT_EQ(Rate(fit, DeviceUse::kSideStreaming, kGather), 900);
+  EXPECT_NEAR(fit.beside_error, 0, 1e-12);
 }
 
 // time = 10 + alone / rate with rate 0.8 beside products and 0.5 beside attention:
@@ -63,22 +104,24 @@ TEST(ContentionFitTest, CollectivesStartLateAndRunSlower) {
       Sample(DeviceUse::kMatmul, 0, 90, 0.5, 400, 510),
       Sample(DeviceUse::kAttention, 0, 90, 0.5, 40, 90),
       Sample(DeviceUse::kAttention, 0, 90, 0.5, 400, 810)};
-  const ContentionFit fit = FitContention(samples, 132);
+  const ContentionFit fit = FitContention(samples, kMachine);
   EXPECT_EQ(fit.contention.collective_start.ns(), 10'000);
   EXPECT_EQ(Rate(fit, kGather, DeviceUse::kMatmul), 800);
   EXPECT_EQ(Rate(fit, kGather, DeviceUse::kAttention), 500);
+  EXPECT_FALSE(fit.contention.beside_memory.has_value());
   EXPECT_NEAR(fit.beside_error, 0, 1e-12);
 }
 
-// Beside copies of another side stream collectives take 10 + alone / 0.4: 40 us -> 110, 400 ->
-// 1010, with the start that products tell; the copies run at 0.7 and 0.9 of their speed.
+// Where no sample tells what memory does, collectives beside copies of another side stream have a
+// rate: 10 + alone / 0.4, 40 us -> 110, 400 -> 1010, with the start that products tell; the copies
+// run at 0.7 and 0.9 of their speed.
 TEST(ContentionFitTest, CollectivesBesideCopiesShareTheStart) {
   const std::vector<ContentionSample> samples = {
       Sample(DeviceUse::kMatmul, 0, 90, 0.5, 40, 60),
       Sample(DeviceUse::kMatmul, 0, 90, 0.5, 400, 510),
       Sample(DeviceUse::kSideStreaming, 0, 20, 0.7, 40, 110),
       Sample(DeviceUse::kSideStreaming, 0, 80, 0.9, 400, 1010)};
-  const ContentionFit fit = FitContention(samples, 132);
+  const ContentionFit fit = FitContention(samples, kMachine);
   EXPECT_EQ(fit.contention.collective_start.ns(), 10'000);
   EXPECT_EQ(Rate(fit, kGather, DeviceUse::kSideStreaming), 400);
   EXPECT_EQ(Rate(fit, DeviceUse::kSideStreaming, kGather), 800);
@@ -89,7 +132,7 @@ TEST(ContentionFitTest, CollectivesBesideCopiesShareTheStart) {
 TEST(ContentionFitTest, SideStreamsAreMeansOfTheirSamples) {
   ContentionSample sample = Sample(DeviceUse::kMatmul, 128, 90, 0.4, 62, 93);
   sample.beside_use = DeviceUse::kSideStreaming;
-  const ContentionFit fit = FitContention({&sample, 1}, 132);
+  const ContentionFit fit = FitContention({&sample, 1}, kMachine);
   EXPECT_EQ(Rate(fit, DeviceUse::kMatmul, DeviceUse::kSideStreaming), 400);
   EXPECT_EQ(Rate(fit, DeviceUse::kSideStreaming, DeviceUse::kMatmul), 667);
   EXPECT_EQ(Rate(fit, DeviceUse::kAttention, DeviceUse::kSideStreaming), Contention::kAlone);

@@ -210,6 +210,16 @@ TEST(ClusterReaderTest, DelaysByWaitingStreamsAreRead) {
             "c: /gpu/gaps/waiting_of_ops: expected a factor from 0.1 to 10");
 }
 
+/// `beside_memory` of two ranks.
+Json BesideMemoryOf(const std::vector<std::pair<std::string, double>>& points) {
+  Json list = Json::array();
+  for (const auto& [payload, longer] : points) {
+    list.push_back(Json::array({payload, longer}));
+  }
+  return {{"cache", "50 MiB"},
+          {"tables", Json::array({{{"ranks", 2}, {"start", "5 us"}, {"longer", list}}})}};
+}
+
 // A collective that compute waits for meets ranks that are 2 us and a hundredth of the time that
 // passes apart, but never more than 500.
 TEST(ClusterReaderTest, LawsOfContentionAreRead) {
@@ -221,6 +231,7 @@ TEST(ClusterReaderTest, LawsOfContentionAreRead) {
       {"collective_multiprocessors", 40},
       {"streaming_kernel", "3 us"},
       {"crowded_kernel", "4 us"},
+      {"beside_memory", BesideMemoryOf({{"16 MiB", 1.2}, {"64 MiB", 0.4}})},
       {"collective_start", "8 us"},
       {"to_host", 0.9},
       {"ranks_apart", {{"idle", "2 us"}, {"rate", 0.01}, {"most", "500 us"}}},
@@ -235,12 +246,27 @@ TEST(ClusterReaderTest, LawsOfContentionAreRead) {
   EXPECT_EQ(contention.collective_multiprocessors, 40);
   EXPECT_EQ(contention.streaming_kernel, Duration::FromUs(3));
   EXPECT_EQ(contention.crowded_kernel, Duration::FromUs(4));
+  ASSERT_TRUE(contention.beside_memory.has_value());
+  EXPECT_EQ(contention.beside_memory->cache, Bytes::MiB(50));
+  EXPECT_EQ(contention.LongerBesideMemory(Bytes::MiB(32), 2), 800);
+  EXPECT_EQ(contention.CollectiveStart(2), Duration::FromUs(5));
   EXPECT_EQ(contention.collective_start, Duration::FromUs(8));
   EXPECT_EQ(contention.to_host, 900);
   EXPECT_EQ(contention.IdleWait(Duration::FromUs(300)), Duration::FromUs(5));
   EXPECT_EQ(contention.IdleWait(Duration::FromUs(90'000)), Duration::FromUs(500));
   EXPECT_EQ(contention.first_permille, 400);
   EXPECT_EQ(contention.first_delay, Duration::FromUs(7));
+}
+
+TEST(ClusterReaderTest, GathersOfShiftedShardsAreRead) {
+  EXPECT_FALSE(TestCluster().shifted_shard_gathers.has_value());
+  Json document = ClusterDocument();
+  document["shifted_shard_gathers"] = {{"above", "2 MiB"}, {"start", "9 us"}, {"times", 1.2}};
+  const auto gathers = ReadCluster(document, PointerLocator("c")).shifted_shard_gathers;
+  ASSERT_TRUE(gathers.has_value());
+  EXPECT_EQ(gathers->above, Bytes::MiB(2));
+  EXPECT_EQ(gathers->start, Duration::FromUs(9));
+  EXPECT_EQ(gathers->times, 1.2);
 }
 
 TEST(ClusterReaderTest, StragglerIsRead) {
@@ -451,6 +477,32 @@ INSTANTIATE_TEST_SUITE_P(
                     {"all_gather", 1.5}, {"reduce_scatter", 0.5}, {"all_reduce", 1}};
               },
               "c: /unaligned_collectives/reduce_scatter: expected how many times as long, 1 to 10"},
+        Break{
+            "ShiftedFaster",
+            [](Json& d) {
+              d["shifted_shard_gathers"] = {{"above", "2 MiB"}, {"start", "9 us"}, {"times", 0.9}};
+            },
+            "c: /shifted_shard_gathers/times: expected how many times as long, 1 to 10"},
+        Break{"BesideMemoryDescends",
+              [](Json& d) {
+                d["gpu"]["contention"] = {
+                    {"beside_memory", BesideMemoryOf({{"16 MiB", 1.2}, {"8 MiB", 0.4}})},
+                    {"source", "made up"}};
+              },
+              "c: /gpu/contention/beside_memory/tables/0/longer/1: sizes must ascend"},
+        Break{"BesideMemoryOfNothing",
+              [](Json& d) {
+                d["gpu"]["contention"] = {{"beside_memory", BesideMemoryOf({})},
+                                          {"source", "made up"}};
+              },
+              "c: /gpu/contention/beside_memory/tables/0/longer: expected at least one pair"},
+        Break{"BesideMemoryFaster",
+              [](Json& d) {
+                d["gpu"]["contention"] = {{"beside_memory", BesideMemoryOf({{"8 MiB", -0.1}})},
+                                          {"source", "made up"}};
+              },
+              "c: /gpu/contention/beside_memory/tables/0/longer/0/1: expected times the time "
+              "alone, 0 to 100"},
         Break{"NoChannels", [](Json& d) { d["collective_channels"] = 0; },
               "c: /collective_channels: expected a count from 1 to 1000000"},
         Break{"UnknownDType", [](Json& d) { d["gpu"]["matmul"]["bf16"] = "1 TFLOP/s"; },

@@ -214,7 +214,7 @@ class GroupTimeTest : public testing::TestWithParam<GroupCase> {};
 TEST_P(GroupTimeTest, LiesBetweenTheTablesOfFewerAndOfMoreCalls) {
   const GroupCase& row = GetParam();
   const Estimate estimate =
-      CollectiveTime(ClusterWithGroups(), kGather, Bytes(3'000'000), 4, {row.calls, 0, {}});
+      CollectiveTime(ClusterWithGroups(), kGather, Bytes(3'000'000), 4, {row.calls, 0, 0, {}});
   EXPECT_EQ(estimate.time.ns(), row.ns);
   EXPECT_EQ(estimate.source, row.source);
 }
@@ -229,7 +229,7 @@ INSTANTIATE_TEST_SUITE_P(Group,
                          RowName());
 
 TEST(CollectiveTimeTest, GroupTakesTheSingleCallsTableWhereThereIsNoOther) {
-  EXPECT_EQ(CollectiveTime(TestCluster(), kGather, Bytes(3'000'000), 4, {8, 0, {}}).time.ns(),
+  EXPECT_EQ(CollectiveTime(TestCluster(), kGather, Bytes(3'000'000), 4, {8, 0, 0, {}}).time.ns(),
             40'000);
 }
 
@@ -244,12 +244,33 @@ TEST(UnalignedTimeTest, IsLongerBeyondThatOfASmallPayload) {
        .points = {{Bytes(2048), Duration::FromUs(10)}, {Bytes::MiB(16), Duration::FromUs(100)}}}};
   cluster.unaligned_collectives = {1, 1.5, 1};
   const auto time = [&](CollectiveKind kind, double unaligned) {
-    return CollectiveTime(cluster, kind, Bytes::MiB(16), 2, {1, unaligned, {}}).time.ns();
+    return CollectiveTime(cluster, kind, Bytes::MiB(16), 2, {1, unaligned, 0, {}}).time.ns();
   };
   const auto start = CollectiveTime(cluster, CollectiveKind::kReduceScatter, Bytes(1), 2).time.ns();
   EXPECT_EQ(time(CollectiveKind::kReduceScatter, 0), 100'000);
   EXPECT_EQ(time(CollectiveKind::kReduceScatter, 0.5), 100'000 + (100'000 - start + 2) / 4);
   EXPECT_EQ(time(CollectiveKind::kAllGather, 0.5), time(CollectiveKind::kAllGather, 0));
+}
+
+std::int64_t TimeOfGroup(const Cluster& cluster, std::span<const CollectivePart> parts) {
+  return GroupTime(cluster, kGather, parts, 2).time.ns();
+}
+
+// 16 MiB take 100 us, next to nothing 10. Shards that are shifted, half of the payload: half of 9
+// us and of a fifth of 90. Up to 2 MiB nothing.
+TEST(ShiftedShardTest, GathersTakeLonger) {
+  Cluster cluster = TestCluster();
+  cluster.collectives = {
+      {.ranks = 2,
+       .points = {{Bytes(1), Duration::FromUs(10)}, {Bytes::MiB(16), Duration::FromUs(100)}}}};
+  const std::vector<CollectivePart> parts = {{Bytes::MiB(8), Bytes(), true},
+                                             {Bytes::MiB(8), Bytes(), false}};
+  EXPECT_EQ(TimeOfGroup(cluster, parts), 100'000);
+  cluster.shifted_shard_gathers = {Bytes::MiB(2), Duration::FromUs(9), 1.2};
+  EXPECT_EQ(TimeOfGroup(cluster, parts), 100'000 + 4'500 + 9'000);
+  EXPECT_EQ(
+      GroupTime(cluster, CollectiveKind::kAllGather, {{{Bytes::MiB(2), Bytes(), true}}}, 2).time,
+      GroupTime(cluster, CollectiveKind::kAllGather, {{{Bytes::MiB(2), Bytes(), false}}}, 2).time);
 }
 
 /// 2 MiB take 104 us, next to nothing 4; in groups of 64 calls of 2 KiB each, of which NCCL lays
@@ -266,10 +287,6 @@ Cluster ClusterWithChannels() {
                           .points = {{Bytes::KiB(128), Duration::FromUs(12)},
                                      {Bytes::MiB(2), Duration::FromUs(104)}}}};
   return cluster;
-}
-
-std::int64_t TimeOfGroup(const Cluster& cluster, std::span<const CollectivePart> parts) {
-  return GroupTime(cluster, kGather, parts, 2).time.ns();
 }
 
 // 56 KiB are four cells of 16 KiB, on four of 24 channels; where nobody says how many there are,

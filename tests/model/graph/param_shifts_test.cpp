@@ -40,5 +40,13 @@ TEST(ParamShiftsTest, NothingIsShiftedWhereParametersAreGatheredOrAligned) {
   EXPECT_EQ(ParamShifts(graph, aligned, 2).Of(ValueOf(graph, 2)), 0);
 }
 
+// On two ranks the bias' shard has 2 elements, 4 bytes, behind which the first weights' begins, of
+// 3 elements; the second weights' at 10 bytes.
+TEST(ShiftedShardsTest, AnOddShardShiftsThoseBehindIt) {
+  const Graph graph = BiasAndWeights();
+  EXPECT_EQ(ShiftedShards(graph, Stage(3), 2), (std::vector<bool>{false, true, true}));
+  EXPECT_EQ(ShiftedShards(graph, Stage(1), 2), (std::vector<bool>{false, false, false}));
+}
+
 }  // namespace
 }  // namespace dcsim

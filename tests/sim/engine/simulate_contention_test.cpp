@@ -374,29 +374,85 @@ TEST(SimulateContentionTest, CollectiveTakesThePlaceOfTheOneBefore) {
   EXPECT_EQ(kit.Run(options).at(second), (Interval{50, 103}));
 }
 
-// A reduction waits for its communicator, a product for the gather that has it: both go on at 104,
-// the product alone until the reduction's kernel starts at 108, which it does not keep waiting. At
-// 0.5 it does 15 of its 46 until that ends; thread blocks with tiles of their own begin then.
-TEST(SimulateContentionTest, TheNextCollectiveOfACommunicatorComesBeforeWhatWaitedForTheLast) {
-  for (const bool own_tiles : {false, true}) {
-    StepKit kit;
-    const TaskId gather = kit.Collective(kGather, {100});
-    const TaskId reduction = kit.Collective(kReduce, {30});
-    const TaskId product = kit.Kernel(kCompute, {50}, {gather});
+/// A gather until 100, a reduction behind it on its communicator, 30, and a product of 50 that
+/// waits for the gather, which fills the GPU.
+struct ReductionBesideProduct {
+  StepKit kit;
+  TaskId gather = kit.Collective(kGather, {100});
+  TaskId reduction = kit.Collective(kReduce, {30});
+  TaskId product = kit.Kernel(kCompute, {50}, {gather});
+
+  ReductionBesideProduct() {
     kit.SetUse(gather, kCollective);
     kit.SetUse(reduction, kCollective);
     kit.SetUse(product, kMatmul);
     kit.SetRoom(product, 50);
-    if (own_tiles) {
-      kit.SetOwnTiles(product, 50, 50);
-    }
+  }
+  RunRecord Run() {
     SimulationOptions options = Contending();
     options.collective_gap = Duration::FromNs(4);
     options.start_gap = Duration::FromNs(4);
     Rate(options, kMatmul, kCollective) = 500;
-    const RunRecord run = kit.Run(options);
-    EXPECT_EQ(run.at(reduction), (Interval{104, 138}));
-    EXPECT_EQ(run.at(product), (Interval{104, own_tiles ? 188 : 169}));
+    return kit.Run(options);
+  }
+};
+
+// Both go on at 104, the product alone until the reduction's kernel comes at 108, which finds no
+// room before the product has ended.
+TEST(SimulateContentionTest, WhatWaitedForACollectiveComesBeforeTheNextOfItsCommunicator) {
+  ReductionBesideProduct step;
+  const RunRecord run = step.Run();
+  EXPECT_EQ(run.at(step.product), (Interval{104, 154}));
+  EXPECT_EQ(run.at(step.reduction), (Interval{104, 184}));
+}
+
+// A product with a kernel that prepares it is there later than the reduction, which it does not
+// keep waiting. At 0.5 it does 15 of its 46 until that ends; thread blocks with tiles of their own
+// begin then.
+TEST(SimulateContentionTest, TheNextCollectiveOfACommunicatorComesBeforeAnOpOfSeveralKernels) {
+  for (const bool own_tiles : {false, true}) {
+    ReductionBesideProduct step;
+    step.kit.SetLaunches(step.product, 2);
+    if (own_tiles) {
+      step.kit.SetOwnTiles(step.product, 50, 50);
+    }
+    const RunRecord run = step.Run();
+    EXPECT_EQ(run.at(step.reduction), (Interval{104, 138}));
+    EXPECT_EQ(run.at(step.product), (Interval{104, own_tiles ? 188 : 169}));
+  }
+}
+
+// A copy of another side stream that moves bytes half of its time holds a collective up as a kernel
+// of that load does, whatever the table says of the classes.
+TEST(SimulateContentionTest, CopiesHoldCollectivesUpAsWhatTheyMove) {
+  StepKit kit;
+  const TaskId gather = kit.Collective(kGather, {100});
+  const TaskId copy = kit.Kernel(kCopy, {80});
+  kit.SetUse(gather, kCollective);
+  kit.SetDemand(copy, 500);
+  kit.SetBesideMemory(gather, 1200);
+  SimulationOptions options = Contending();
+  options.contention.beside_memory = BesideMemory{};
+  Rate(options, kCollective, kSideStreaming) = 500;
+  EXPECT_EQ(kit.Run(options).at(gather), (Interval{0, 130}));
+}
+
+// Beside a kernel that moves half of what holds collectives up most, one that takes 1.2 times its
+// time longer beside the whole takes 1.6 times its time: 50 of its 100 are done when the kernel
+// ends at 80, and the other 50 go on alone. What else runs on the compute stream does nothing.
+TEST(SimulateContentionTest, KernelsThatMoveMemoryHoldCollectivesUp) {
+  for (const DeviceUse use : {kStreaming, kMatmul}) {
+    StepKit kit;
+    const TaskId gather = kit.Collective(kGather, {100});
+    const TaskId kernel = kit.Kernel(kCompute, {80});
+    kit.SetUse(gather, kCollective);
+    kit.SetUse(kernel, use);
+    kit.SetMemoryLoad(kernel, 500);
+    kit.SetBesideMemory(gather, 1200);
+    SimulationOptions options = Contending();
+    options.contention.beside_memory = BesideMemory{};
+    EXPECT_EQ(kit.Run(options).at(gather), (Interval{0, use == kStreaming ? 130 : 100}));
+    EXPECT_EQ(kit.Run(options).at(kernel), (Interval{0, 80}));
   }
 }
 

@@ -49,6 +49,12 @@ Cluster ContendedCluster(std::uint64_t seed) {
     };
     cluster.copy_engines = CopyEngines{some(), some(), BytesPerSecond(90'000'000'000), 0.5};
   }
+  if (random.Below(2) == 0) {
+    contention.beside_memory =
+        BesideMemory{Bytes::MiB(1),
+                     {{2, Duration::FromNs(900), {{Bytes::MiB(1), 1500}, {Bytes::MiB(64), 300}}}}};
+    cluster.shifted_shard_gathers = ShiftedShardGathers{Bytes::KiB(16), Duration::FromUs(2), 1.3};
+  }
   return cluster;
 }
 

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+
+#include "model/cost/cluster.h"
+#include "model/ir/graph.h"
+#include "model/ir/schedule.h"
+
+namespace dcsim {
+
+/// What kernels read and write, each tensor once.
+struct MovedBytes {
+  Bytes read;
+  Bytes written;
+};
+
+MovedBytes MovedByOp(const Graph& graph, OpId id);
+
+/// Of memory work, `moved` together: a norm only reads, the others write as much as they read.
+MovedBytes MovedByPattern(MemoryPattern pattern, Bytes moved);
+
+/// What kernels that take `device` move to and from memory in a second, bytes: writes count twice,
+/// and of what a cache holds (docs/costs.md, Contention, Memory) only its share of the cache.
+double MemoryTraffic(const MovedBytes& moved, Duration device, Bytes cache);
+
+/// How much kernels of that traffic hold up collectives beside them, 0 to 1 of what a plain kernel
+/// does whose traffic is `full`: (traffic / full)^2.5.
+double MemoryLoad(double traffic, double full);
+
+/// Of kernels on this GPU, per mille; 0 where its file tells nothing of it
+/// (Contention::beside_memory).
+std::int32_t MemoryLoad(const MovedBytes& moved, Duration device, const GpuSpec& gpu);
+
+}  // namespace dcsim
