@@ -422,6 +422,11 @@ TEST(SimulateContentionTest, TheNextCollectiveOfACommunicatorComesBeforeAnOpOfSe
   }
 }
 
+/// What memory traffic does is in the tasks' costs; collectives start at once.
+BesideMemory MemoryDecides() {
+  return {Bytes::MiB(1), {{2, Duration(), {{Bytes::MiB(1), 0}}}}};
+}
+
 // A copy of another side stream that moves bytes half of its time holds a collective up as a kernel
 // of that load does, whatever the table says of the classes.
 TEST(SimulateContentionTest, CopiesHoldCollectivesUpAsWhatTheyMove) {
@@ -432,7 +437,7 @@ TEST(SimulateContentionTest, CopiesHoldCollectivesUpAsWhatTheyMove) {
   kit.SetDemand(copy, 500);
   kit.SetBesideMemory(gather, 1200);
   SimulationOptions options = Contending();
-  options.contention.beside_memory = BesideMemory{};
+  options.contention.beside_memory = MemoryDecides();
   Rate(options, kCollective, kSideStreaming) = 500;
   EXPECT_EQ(kit.Run(options).at(gather), (Interval{0, 130}));
 }
@@ -450,7 +455,7 @@ TEST(SimulateContentionTest, KernelsThatMoveMemoryHoldCollectivesUp) {
     kit.SetMemoryLoad(kernel, 500);
     kit.SetBesideMemory(gather, 1200);
     SimulationOptions options = Contending();
-    options.contention.beside_memory = BesideMemory{};
+    options.contention.beside_memory = MemoryDecides();
     EXPECT_EQ(kit.Run(options).at(gather), (Interval{0, use == kStreaming ? 130 : 100}));
     EXPECT_EQ(kit.Run(options).at(kernel), (Interval{0, 80}));
   }
