@@ -5,7 +5,6 @@
 #include <functional>
 #include <numeric>
 #include <set>
-#include <utility>
 #include <vector>
 
 namespace dcsim::exec {
@@ -195,41 +194,36 @@ class Fit {
     return sum;
   }
 
-  /// By payload, what collectives that start so late take longer beside full traffic; and what is
-  /// left unexplained.
-  std::pair<std::vector<BesideMemory::Point>, double> BestLonger(double start) const {
+  /// What collectives that start so late take longer beside full traffic, by payload.
+  BesideMemory::Table BestTable(double start) const {
     std::set<Bytes> payloads;
     for (const ContentionSample& s : samples_) {
       if (BesideCollective(s) && s.use == DeviceUse::kStreaming) {
         payloads.insert(s.payload);
       }
     }
-    std::vector<BesideMemory::Point> points;
-    double left = 0;
+    BesideMemory::Table table{
+        machine_.ranks, Duration::FromNs(static_cast<std::int64_t>(start)), {}};
     for (const Bytes payload : payloads) {
-      const auto cost = [&](double longer) {
+      const double longer = Least(0, 5, 0.01, [&](double x) {
         return Cost(DeviceUse::kStreaming, start, [&](const ContentionSample& s) {
-          return s.payload == payload ? 1 + longer * Load(s) : 1;
+          return s.payload == payload ? 1 + x * Load(s) : 1;
         });
-      };
-      const double longer = Least(0, 5, 0.01, cost);
-      points.push_back({payload, static_cast<std::int32_t>(std::lround(longer * 1000))});
+      });
+      table.points.push_back(
+          {payload, static_cast<std::int32_t>(std::lround(longer * Contention::kAlone))});
     }
-    left = Cost(DeviceUse::kStreaming, start,
-                [&](const ContentionSample& s) { return TimesBesideStreaming(s, points); });
-    return {points, left};
+    return table;
   }
 
-  double TimesBesideStreaming(const ContentionSample& s,
-                              const std::vector<BesideMemory::Point>& points) const {
-    const auto point = std::find_if(points.begin(), points.end(),
-                                    [&](const auto& each) { return each.payload == s.payload; });
-    return point == points.end() ? 1 : 1 + point->longer / 1000.0 * Load(s);
+  double TimesByMemory(const ContentionSample& s, const BesideMemory::Table& table) const {
+    return 1 + 1.0 * table.Longer(s.payload) / Contention::kAlone * Load(s);
   }
 
   /// time = start + alone * (1 + longer(payload) * load) beside streaming kernels and copies of
   /// another side stream, whose load is 1; = start + alone / rate beside products and attention.
-  /// The start is common to all classes of compute.
+  /// The start is that beside streaming kernels, which leave room at once (for others' room the
+  /// model has laws of its own); where no sample tells what these move, common to the others.
   void FitCollectives() {
     const auto cost = [&](DeviceUse use, double start, double rate) {
       return Cost(use, start, [rate](const ContentionSample&) { return 1 / rate; });
@@ -240,7 +234,9 @@ class Fit {
     constexpr std::array kByRate = {DeviceUse::kMatmul, DeviceUse::kAttention};
     const double start = Least(0, 30'000, 500, [&](double x) {
       if (full_traffic_ > 0) {
-        return BestLonger(x).second;
+        const BesideMemory::Table table = BestTable(x);
+        return Cost(DeviceUse::kStreaming, x,
+                    [&](const ContentionSample& s) { return TimesByMemory(s, table); });
       }
       double sum = 0;
       for (const DeviceUse use : kByRate) {
@@ -252,10 +248,8 @@ class Fit {
     for (const DeviceUse use : kByRate) {
       Rate(DeviceUse::kCollective, use) = Permille(best_rate(use, start));
     }
-    if (std::vector<BesideMemory::Point> points = BestLonger(start).first;
-        !points.empty() && full_traffic_ > 0) {
-      fit_.contention.beside_memory = BesideMemory{
-          machine_.cache, {{machine_.ranks, fit_.contention.collective_start, std::move(points)}}};
+    if (full_traffic_ > 0) {
+      fit_.contention.beside_memory = BesideMemory{machine_.cache, {BestTable(start)}};
     }
     if (HasCopies()) {
       Rate(DeviceUse::kSideStreaming, DeviceUse::kCollective) =
@@ -292,9 +286,8 @@ class Fit {
     const double rate = Rate(s.beside_use, s.use) / 1000.0;
     const auto& memory = fit_.contention.beside_memory;
     const bool moves = s.use == DeviceUse::kStreaming || s.use == DeviceUse::kSideStreaming;
-    const double times = memory && moves && BesideCollective(s)
-                             ? TimesBesideStreaming(s, memory->tables.front().points)
-                             : 1;
+    const double times =
+        memory && moves && BesideCollective(s) ? TimesByMemory(s, memory->tables.front()) : 1;
     return start + alone / rate * times;
   }
 

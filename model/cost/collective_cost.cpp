@@ -282,6 +282,11 @@ Duration CollectiveStart(const Cluster& cluster, int ranks) {
   return ranks == 1 ? cluster.gpu.gaps.start.value_or(Duration()) : Duration();
 }
 
+Bytes PayloadOf(std::span<const CollectivePart> parts) {
+  return std::accumulate(parts.begin(), parts.end(), Bytes(),
+                         [](Bytes sum, const CollectivePart& part) { return sum + part.payload; });
+}
+
 double AlikeCalls(std::span<const CollectivePart> parts) {
   double sum = 0;
   double squares = 0;
@@ -334,6 +339,17 @@ Estimate CollectiveTime(const Cluster& cluster,
 
 namespace {
 
+/// Of the payload, what is in calls whose shards are shifted.
+double ShiftedShare(std::span<const CollectivePart> parts) {
+  Bytes shifted;
+  for (const CollectivePart& part : parts) {
+    shifted += part.shifted_shard ? part.payload : Bytes();
+  }
+  return shifted == Bytes()
+             ? 0
+             : static_cast<double>(shifted.count()) / static_cast<double>(PayloadOf(parts).count());
+}
+
 std::vector<Bytes> PayloadsOf(std::span<const CollectivePart> parts) {
   std::vector<Bytes> payloads(parts.size());
   std::transform(parts.begin(), parts.end(), payloads.begin(),
@@ -347,16 +363,8 @@ Estimate GroupTime(const Cluster& cluster,
                    CollectiveKind kind,
                    std::span<const CollectivePart> parts,
                    int ranks) {
-  Bytes whole;
-  Bytes shifted;
-  for (const CollectivePart& part : parts) {
-    whole += part.payload;
-    shifted += part.shifted_shard ? part.payload : Bytes();
-  }
-  const double share = whole == Bytes() ? 0
-                                        : 1.0 * static_cast<double>(shifted.count()) /
-                                              static_cast<double>(whole.count());
-  GroupShape shape{AlikeCalls(parts), UnalignedShare(kind, parts, ranks), share, {}};
+  const Bytes whole = PayloadOf(parts);
+  GroupShape shape{AlikeCalls(parts), UnalignedShare(kind, parts, ranks), ShiftedShare(parts), {}};
   if (ranks == 1) {
     Estimate time = CollectiveTime(cluster, kind, whole, ranks);
     time.time += kind == CollectiveKind::kAllReduce
@@ -375,9 +383,7 @@ std::int32_t GroupDemand(const Cluster& cluster,
                          std::span<const CollectivePart> parts,
                          int ranks) {
   if (ranks == 1) {
-    const Bytes whole =
-        std::accumulate(parts.begin(), parts.end(), Bytes(0),
-                        [](Bytes sum, const CollectivePart& part) { return sum + part.payload; });
+    const Bytes whole = PayloadOf(parts);
     return DemandOf(CollectiveTime(cluster, kind, whole, ranks).time,
                     GroupTime(cluster, kind, parts, ranks).time);
   }

@@ -70,6 +70,9 @@ struct CollectivePart {
                                // bytes (ShiftedShards)
 };
 
+/// Of all calls together.
+Bytes PayloadOf(std::span<const CollectivePart> parts);
+
 /// How many calls of one size split a group's payload as much as these do: (sum of sizes)^2 / sum
 /// of squares; n for n alike, little more than 1 for a large one with small ones. Tables are
 /// measured with calls of one size.

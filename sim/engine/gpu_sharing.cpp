@@ -187,8 +187,9 @@ void GpuSharing::Arrive(std::size_t stream, std::int64_t now) {
   SeekRoom(stream, now);
 }
 
-/// Whether a collective and compute went on at the same time, as a collective of another stream
-/// ended: the communicator let the one start, an event the other, mostly somewhat later.
+/// Whether a collective gets its multiprocessors before an op that went on at the same time, as a
+/// collective of another stream ended: the communicator let the one start, an event the other. A
+/// kernel is there first, but not the large one behind it of an op of several.
 bool GpuSharing::ComesBeforeCompute(const Stream& state) const {
   const Stream& compute = streams_[kCompute];
   return options_.contention.measured && state.task.use == DeviceUse::kCollective &&

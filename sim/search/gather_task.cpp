@@ -1,7 +1,5 @@
 #include "sim/search/gather_task.h"
 
-#include <numeric>
-
 #include "model/cost/copy_gather_time.h"
 
 namespace dcsim {
@@ -16,10 +14,7 @@ GpuTask GatherTask(const Cluster& cluster,
   if (engine == Engine::kNccl) {
     task.device = GroupTime(cluster, kGather, parts, ranks).time.ns();
     task.demand = GroupDemand(cluster, kGather, parts, ranks);
-    const Bytes payload =
-        std::accumulate(parts.begin(), parts.end(), Bytes(),
-                        [](Bytes sum, const CollectivePart& part) { return sum + part.payload; });
-    task.beside_memory = cluster.gpu.contention.LongerBesideMemory(payload, ranks);
+    task.beside_memory = cluster.gpu.contention.LongerBesideMemory(PayloadOf(parts), ranks);
     task.start = CollectiveStart(cluster, ranks).ns();
   } else {
     const CopyGather gather = CopyGatherTime(cluster, parts, ranks);
