@@ -42,78 +42,55 @@ HostCosts ReadHostCosts(const Json& value, const Path& path, Faults& faults) {
 }
 
 void ReadCommunicatorMemory(ObjectReader& object, Cluster& cluster) {
-  if (const Json* value = object.Find("communicator_memory")) {
-    const Path path = object.At("communicator_memory");
-    ObjectReader fields(*value, path, object.faults());
+  object.OptionalObject("communicator_memory", [&](ObjectReader& fields) {
     fields.Required("first", ReadBytes, cluster.communicator_memory.first);
     fields.Required("all_reduce", ReadBytes, cluster.communicator_memory.all_reduce);
     fields.Required("second", ReadBytes, cluster.communicator_memory.second);
-    fields.RejectUnknown();
-  }
+  });
 }
 
 void ReadHostBothWays(ObjectReader& object, Cluster& cluster) {
-  if (const Json* value = object.Find("host_both_ways")) {
-    const Path path = object.At("host_both_ways");
-    ObjectReader fields(*value, path, object.faults());
+  object.OptionalObject("host_both_ways", [&](ObjectReader& fields) {
     ReadShare(fields, "offload", cluster.host_both_ways.offload);
     ReadShare(fields, "reload", cluster.host_both_ways.reload);
-    fields.RejectUnknown();
-  }
+  });
 }
 
 void ReadCopyEngines(ObjectReader& object, Cluster& cluster) {
-  const Json* value = object.Find("copy_engines");
-  if (value == nullptr) {
-    return;
-  }
-  const Path path = object.At("copy_engines");
-  ObjectReader fields(*value, path, object.faults());
-  CopyEngines engines;
-  fields.Required("start", ReadDuration, engines.start);
-  fields.Required("copy", ReadDuration, engines.copy);
-  ReadRate(fields, "rate", engines.rate);
-  if (fields.Optional("crowding", ReadNumber, engines.crowding) &&
-      !(engines.crowding >= 0 && engines.crowding <= 10)) {
-    object.faults().Add(fields.At("crowding"), "expected a share, 0 to 10");
-  }
-  fields.RejectUnknown();
-  cluster.copy_engines = engines;
+  object.OptionalObject("copy_engines", [&](ObjectReader& fields) {
+    CopyEngines& engines = cluster.copy_engines.emplace();
+    fields.Required("start", ReadDuration, engines.start);
+    fields.Required("copy", ReadDuration, engines.copy);
+    ReadRate(fields, "rate", engines.rate);
+    if (fields.Optional("crowding", ReadNumber, engines.crowding) &&
+        !(engines.crowding >= 0 && engines.crowding <= 10)) {
+      fields.faults().Add(fields.At("crowding"), "expected a share, 0 to 10");
+    }
+  });
 }
 
 void ReadUnalignedCollectives(ObjectReader& object, Cluster& cluster) {
-  const Json* value = object.Find("unaligned_collectives");
-  if (value == nullptr) {
-    return;
-  }
-  const Path path = object.At("unaligned_collectives");
-  ObjectReader fields(*value, path, object.faults());
-  for (std::size_t kind = 0; kind < CollectiveKindNames().size(); ++kind) {
-    const std::string_view name = CollectiveKindNames()[kind];
-    double& times = cluster.unaligned_collectives[kind];
-    if (fields.Required(name, ReadNumber, times) && !(times >= 1 && times <= 10)) {
-      object.faults().Add(fields.At(name), "expected how many times as long, 1 to 10");
+  object.OptionalObject("unaligned_collectives", [&](ObjectReader& fields) {
+    for (std::size_t kind = 0; kind < CollectiveKindNames().size(); ++kind) {
+      const std::string_view name = CollectiveKindNames()[kind];
+      double& times = cluster.unaligned_collectives[kind];
+      if (fields.Required(name, ReadNumber, times) && !(times >= 1 && times <= 10)) {
+        fields.faults().Add(fields.At(name), "expected how many times as long, 1 to 10");
+      }
     }
-  }
-  fields.RejectUnknown();
+  });
 }
 
 void ReadShiftedShardGathers(ObjectReader& object, Cluster& cluster) {
-  const Json* value = object.Find("shifted_shard_gathers");
-  if (value == nullptr) {
-    return;
-  }
-  const Path path = object.At("shifted_shard_gathers");
-  ObjectReader fields(*value, path, object.faults());
-  ShiftedShardGathers gathers;
-  fields.Required("above", ReadBytes, gathers.above);
-  fields.Required("start", ReadDuration, gathers.start);
-  if (fields.Required("times", ReadNumber, gathers.times) &&
-      !(gathers.times >= 1 && gathers.times <= 10)) {
-    object.faults().Add(fields.At("times"), "expected how many times as long, 1 to 10");
-  }
-  fields.RejectUnknown();
-  cluster.shifted_shard_gathers = gathers;
+  object.OptionalObject("shifted_shard_gathers", [&](ObjectReader& fields) {
+    ShiftedShardGathers& gathers = cluster.shifted_shard_gathers.emplace();
+    fields.Required("above", ReadBytes, gathers.above);
+    fields.Required("start", ReadDuration, gathers.start);
+    if (fields.Required("times", ReadNumber, gathers.times) &&
+        !(gathers.times >= 1 && gathers.times <= 10)) {
+      fields.faults().Add(fields.At("times"), "expected how many times as long, 1 to 10");
+    }
+  });
 }
 
 Link ReadLink(const Json& value, const Path& path, Faults& faults) {

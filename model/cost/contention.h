@@ -48,6 +48,13 @@ struct BesideMemory {
   const Table& Of(int ranks) const;
 };
 
+/// How the kernels of a side stream's task of many get on beside compute (docs/costs.md,
+/// Contention, Many short kernels): each has to find multiprocessors anew.
+struct SideKernels {
+  Duration later;    // each comes so much later beside element-wise kernels
+  Duration between;  // so long they run at the end of a product or of attention, else not
+};
+
 /// How fast a task runs while another one runs beside it, on another stream. Per mille of its speed
 /// alone; with several beside it the slowest counts.
 struct Contention {
@@ -65,6 +72,7 @@ struct Contention {
   /// GPUs read each other's memory by copy engines.
   Duration crowded_kernel;
   std::optional<BesideMemory> beside_memory;  // none: the class's rate holds for all kernels
+  std::optional<SideKernels> side_kernels;    // none: they get on as one kernel does
   std::int32_t to_host = kAlone;              // of a copy to the host, beside the compute stream
   Duration collective_start;  // beside compute, until all thread blocks of a collective have room,
                               // where `beside_memory` does not say it

@@ -92,16 +92,11 @@ void ReadWorkspaces(ObjectReader& object, GpuSpec& gpu) {
 void ReadSourced(ObjectReader& object,
                  std::string_view key,
                  const std::function<void(ObjectReader&)>& read) {
-  const Json* value = object.Find(key);
-  if (value == nullptr) {
-    return;
-  }
-  const Path path = object.At(key);
-  ObjectReader fields(*value, path, object.faults());
-  read(fields);
-  std::string source;
-  fields.Required("source", ReadString, source);
-  fields.RejectUnknown();
+  object.OptionalObject(key, [&](ObjectReader& fields) {
+    read(fields);
+    std::string source;
+    fields.Required("source", ReadString, source);
+  });
 }
 
 void ReadOptionalTime(ObjectReader& object, std::string_view key, std::optional<Duration>& target) {
@@ -118,14 +113,11 @@ void ReadGaps(ObjectReader& fields, DeviceGaps& gaps) {
   fields.Optional("collective", ReadDuration, gaps.collective);
   ReadOptionalTime(fields, "start", gaps.start);
   ReadOptionalTime(fields, "queued", gaps.queued);
-  if (const Json* waiting = fields.Find("waiting")) {
-    const Path path = fields.At("waiting");
-    ObjectReader delays(*waiting, path, fields.faults());
+  fields.OptionalObject("waiting", [&](ObjectReader& delays) {
     for (std::size_t s = 1; s < kStreamCount; ++s) {
       delays.Optional(StreamRoleName(static_cast<StreamRole>(s)), ReadDuration, gaps.waiting[s]);
     }
-    delays.RejectUnknown();
-  }
+  });
   constexpr double kLeast = 0.1;
   constexpr double kMost = 10;
   if (fields.Optional("waiting_of_ops", ReadNumber, gaps.waiting_of_ops) &&
@@ -171,31 +163,29 @@ void ReadPermille(ObjectReader& fields, std::string_view key, const char* expect
 }
 
 void ReadRanksApart(ObjectReader& object, Contention& contention) {
-  const Json* value = object.Find("ranks_apart");
-  if (value == nullptr) {
-    return;
-  }
-  const Path path = object.At("ranks_apart");
-  ObjectReader fields(*value, path, object.faults());
-  contention.idle_wait.emplace();
-  fields.Required("idle", ReadDuration, *contention.idle_wait);
-  fields.Required("most", ReadDuration, contention.most_apart);
-  ReadPermille(fields, "rate", "expected a share of the time that passes, 0 to 1",
-               contention.drift_permille);
-  fields.RejectUnknown();
+  object.OptionalObject("ranks_apart", [&](ObjectReader& fields) {
+    contention.idle_wait.emplace();
+    fields.Required("idle", ReadDuration, *contention.idle_wait);
+    fields.Required("most", ReadDuration, contention.most_apart);
+    ReadPermille(fields, "rate", "expected a share of the time that passes, 0 to 1",
+                 contention.drift_permille);
+  });
+}
+
+void ReadSideKernels(ObjectReader& object, Contention& contention) {
+  object.OptionalObject("side_kernels", [&](ObjectReader& fields) {
+    SideKernels& kernels = contention.side_kernels.emplace();
+    fields.Required("later", ReadDuration, kernels.later);
+    fields.Required("between", ReadDuration, kernels.between);
+  });
 }
 
 void ReadComesFirst(ObjectReader& object, Contention& contention) {
-  const Json* value = object.Find("comes_first");
-  if (value == nullptr) {
-    return;
-  }
-  const Path path = object.At("comes_first");
-  ObjectReader fields(*value, path, object.faults());
-  fields.Required("delay", ReadDuration, contention.first_delay);
-  ReadPermille(fields, "share", "expected a share of all collectives, 0 to 1",
-               contention.first_permille);
-  fields.RejectUnknown();
+  object.OptionalObject("comes_first", [&](ObjectReader& fields) {
+    fields.Required("delay", ReadDuration, contention.first_delay);
+    ReadPermille(fields, "share", "expected a share of all collectives, 0 to 1",
+                 contention.first_permille);
+  });
 }
 
 /// [16 MiB, 1.01]: what a collective of these bytes takes longer, times its time alone.
@@ -224,38 +214,29 @@ void ReadLonger(const Json& value,
       {*payload, static_cast<std::int32_t>(std::lround(*longer * Contention::kAlone))});
 }
 
-void ReadBesideMemory(ObjectReader& object, Contention& contention) {
-  const Json* value = object.Find("beside_memory");
-  if (value == nullptr) {
-    return;
-  }
-  const Path path = object.At("beside_memory");
-  ObjectReader fields(*value, path, object.faults());
-  BesideMemory beside;
+void ReadBesideMemory(ObjectReader& fields, BesideMemory& beside) {
   fields.Required("cache", ReadBytes, beside.cache);
   const Json* tables = fields.RequireArray("tables");
   const Path here = fields.At("tables");
   for (std::size_t i = 0; tables != nullptr && i < tables->size(); ++i) {
     const Path at(here, i);
-    ObjectReader entry((*tables)[i], at, object.faults());
+    ObjectReader entry((*tables)[i], at, fields.faults());
     BesideMemory::Table& table = beside.tables.emplace_back();
     ReadCount(entry, "ranks", table.ranks);
     entry.Required("start", ReadDuration, table.start);
     const Json* points = entry.RequireArray("longer");
     const Path at_points = entry.At("longer");
     for (std::size_t j = 0; points != nullptr && j < points->size(); ++j) {
-      ReadLonger((*points)[j], Path(at_points, j), object.faults(), table.points);
+      ReadLonger((*points)[j], Path(at_points, j), fields.faults(), table.points);
     }
     if (points != nullptr && points->empty()) {
-      object.faults().Add(at_points, "expected at least one pair");
+      fields.faults().Add(at_points, "expected at least one pair");
     }
     entry.RejectUnknown();
   }
   if (tables != nullptr && tables->empty()) {
-    object.faults().Add(here, "expected at least one table");
+    fields.faults().Add(here, "expected at least one table");
   }
-  fields.RejectUnknown();
-  contention.beside_memory = std::move(beside);
 }
 
 void ReadContention(ObjectReader& fields, Contention& contention) {
@@ -271,7 +252,10 @@ void ReadContention(ObjectReader& fields, Contention& contention) {
   fields.Optional("streaming_kernel", ReadDuration, contention.streaming_kernel);
   fields.Optional("crowded_kernel", ReadDuration, contention.crowded_kernel);
   fields.Optional("collective_start", ReadDuration, contention.collective_start);
-  ReadBesideMemory(fields, contention);
+  fields.OptionalObject("beside_memory", [&](ObjectReader& beside) {
+    ReadBesideMemory(beside, contention.beside_memory.emplace());
+  });
+  ReadSideKernels(fields, contention);
   ReadSpeed(fields, "to_host", contention.to_host);
   ReadRanksApart(fields, contention);
   ReadComesFirst(fields, contention);

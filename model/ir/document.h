@@ -117,6 +117,19 @@ class ObjectReader {
     const Json* value = Find(key);
     return value != nullptr && Assign(*value, key, read, target);
   }
+  /// The fields of an optional object, read by `read`; any that it leaves is a fault.
+  template <typename Read>
+  bool OptionalObject(std::string_view key, Read read) {
+    const Json* value = Find(key);
+    if (value == nullptr) {
+      return false;
+    }
+    const Path path = At(key);
+    ObjectReader fields(*value, path, faults_);
+    read(fields);
+    fields.RejectUnknown();
+    return true;
+  }
   template <typename Enum>
   bool OptionalChoice(std::string_view key, std::span<const std::string_view> names, Enum& target) {
     const Json* value = Find(key);

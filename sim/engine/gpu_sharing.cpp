@@ -210,8 +210,9 @@ bool GpuSharing::IsSmall(const Stream& state) {
 std::uint32_t GpuSharing::Displacers() const {
   std::uint32_t found = 0;
   for (std::size_t s = 0; s < kStreamCount && options_.contention.measured; ++s) {
-    if (s != kCompute && TakesMultiprocessors(streams_[s]) && Disturbs(s) &&
-        !IsSmall(streams_[s])) {
+    const Stream& side = streams_[s];
+    if (s != kCompute && TakesMultiprocessors(side) && Disturbs(s) && !IsSmall(side) &&
+        RateOfManyKernels(side) == 0) {
       found |= 1U << s;
     }
   }
@@ -290,6 +291,17 @@ std::int64_t GpuSharing::WorkEnd(const Stream& state) {
   return state.work_updated + (state.work_left + state.work_rate - 1) / state.work_rate;
 }
 
+/// Of a side stream's copy that has begun: whether a kernel of compute that comes does not wait for
+/// it. An own shard's thread blocks leave it room, and so do many kernels beside long ones of
+/// compute; products and attention wait for the one that runs where it did not wait for compute.
+bool GpuSharing::LeavesComputeRoom(const Stream& copy) const {
+  const std::int32_t many = RateOfManyKernels(copy);
+  if (many == 0 || many == Contention::kAlone) {
+    return copy.own_shard;
+  }
+  return streams_[kCompute].task.use == DeviceUse::kStreaming || copy.work_rate <= many;
+}
+
 /// How long what arrives on `stream`, a collective or a kernel of compute, waits for a side
 /// stream's copies: side streams have one priority, and compute a lower one, so the thread blocks
 /// of a kernel that has begun come first, to its end. Those of an own shard leave compute room.
@@ -298,11 +310,10 @@ std::int64_t GpuSharing::RoomBehindCopy(std::size_t stream,
                                         std::int64_t now) const {
   const bool first = copy.running && copy.phase == Phase::kWorking && copy.started < now &&
                      UseOf(copy) == DeviceUse::kSideStreaming && !IsSmall(copy);
-  if (!first || (stream == kCompute && copy.own_shard)) {
+  if (!first || (stream == kCompute && LeavesComputeRoom(copy))) {
     return 0;
   }
-  const std::int64_t kernels = std::max(1, copy.task.launches);
-  const std::int64_t kernel = std::max<std::int64_t>(1, copy.task.device / kernels);
+  const std::int64_t kernel = std::max<std::int64_t>(1, copy.task.KernelTime());
   const std::int64_t left = WorkLeft(copy, now) / Contention::kAlone;
   return left % kernel * Contention::kAlone / copy.work_rate;
 }
@@ -319,8 +330,11 @@ std::int64_t GpuSharing::RoomBehindCompute(const Stream& state, std::int64_t now
   if (compute.displaced_by != 0 || compute.own_end > 0) {
     return std::max<std::int64_t>(0, compute.places_free - now);
   }
-  if (!state.own_shard) {
+  if (UseOf(state) != DeviceUse::kSideStreaming) {
     return compute.task.room;
+  }
+  if (compute.task.use == DeviceUse::kAttention) {
+    return 0;  // its thread blocks take the shared memory, which a copy does without
   }
   // A copy is content with the multiprocessors that a product's last wave leaves.
   const std::int64_t left = WorkLeft(compute, now) - compute.task.last_wave * Contention::kAlone;

@@ -144,6 +144,7 @@ class GpuSharing {
   static std::int64_t WorkLeft(const Stream& state, std::int64_t now);
   static std::int64_t WorkEnd(const Stream& state);
   std::int64_t RoomBehindCompute(const Stream& state, std::int64_t now) const;
+  bool LeavesComputeRoom(const Stream& copy) const;
   std::int64_t RoomBehindCopy(std::size_t stream, const Stream& copy, std::int64_t now) const;
   void Arrive(std::size_t stream, std::int64_t now);
   void FindRoom(std::size_t stream, std::int64_t now);
@@ -154,6 +155,7 @@ class GpuSharing {
   static DeviceUse UseOf(const Stream& state);
   static bool TakesMultiprocessors(const Stream& state);
   static std::int32_t BesideMemoryTraffic(std::int32_t longer, std::int32_t load);
+  std::int32_t RateOfManyKernels(const Stream& side) const;
   std::int32_t RateBeside(const Stream& beside, const Stream& disturbing) const;
   bool RanksDrift() const { return options_.contention.idle_wait && options_.ranks > 1; }
   std::int64_t OthersGatherUntil() const;

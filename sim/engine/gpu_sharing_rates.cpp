@@ -23,6 +23,28 @@ std::int32_t GpuSharing::BesideMemoryTraffic(std::int32_t longer, std::int32_t l
   return static_cast<std::int32_t>(kAlone * kAlone / time);
 }
 
+/// Speed beside compute of a side stream's task of many kernels, each of which has to find
+/// multiprocessors: 0 where nothing is known of it, or it is none. All of it beside short kernels,
+/// between two of which one comes.
+std::int32_t GpuSharing::RateOfManyKernels(const Stream& side) const {
+  const auto& kernels = options_.contention.side_kernels;
+  if (!kernels || side.task.use != DeviceUse::kSideStreaming || side.task.launches < 2) {
+    return 0;
+  }
+  const GpuTask& compute = streams_[kCompute].task;
+  const std::int64_t beside = std::max<std::int64_t>(1, compute.KernelTime());
+  if (compute.use != DeviceUse::kStreaming) {
+    const std::int64_t rate = kernels->between.ns() * Contention::kAlone / beside;
+    return static_cast<std::int32_t>(std::clamp<std::int64_t>(rate, 1, Contention::kAlone));
+  }
+  const std::int64_t later = kernels->later.ns();
+  if (beside <= later) {
+    return Contention::kAlone;
+  }
+  const std::int64_t kernel = std::max<std::int64_t>(1, side.task.KernelTime());
+  return static_cast<std::int32_t>(kernel * Contention::kAlone / (kernel + later));
+}
+
 /// Speed of one task beside another. A side stream's copy takes of others' speed what it needs of
 /// the memory's bandwidth: one of a few bytes, which is mostly launched, next to nothing; of a
 /// collective's as a kernel of compute that moves as much. A collective takes what its thread
@@ -41,6 +63,11 @@ std::int32_t GpuSharing::RateBeside(const Stream& beside, const Stream& disturbi
   if (own.to_host && beside_compute) {
     return options_.contention.to_host;
   }
+  if (beside_compute) {
+    if (const std::int32_t rate = RateOfManyKernels(beside); rate != 0) {
+      return rate;
+    }
+  }
   const bool collective = use == DeviceUse::kCollective;
   const bool of_host = own.beside_host_copy != 0 || other.beside_host_copy != 0;
   if (of_host && (collective || UseOf(beside) == DeviceUse::kCollective)) {
@@ -57,6 +84,16 @@ std::int32_t GpuSharing::RateBeside(const Stream& beside, const Stream& disturbi
     return rate;
   }
   std::int32_t demand = other.demand;
+  const bool compute = &beside == &streams_[kCompute];
+  const std::int32_t many = compute ? RateOfManyKernels(disturbing) : 0;
+  if (many == Contention::kAlone || (many != 0 && own.use == DeviceUse::kAttention)) {
+    return Contention::kAlone;
+  }
+  if (many != 0) {
+    // A product waits for one of them at its end, however little it moves.
+    demand = own.use == DeviceUse::kMatmul ? Contention::kAlone
+                                           : demand * many / Contention::kAlone;
+  }
   if (!collective && UseOf(beside) == DeviceUse::kCollective && Disturbs(kCompute)) {
     // A copy that waits for the multiprocessors of compute moves less, and disturbs less.
     demand = demand * RateBeside(disturbing, streams_[kCompute]) / Contention::kAlone;

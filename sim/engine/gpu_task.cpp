@@ -19,7 +19,7 @@ GpuTask GpuTask::Of(const WorkCost& cost, std::size_t stream) {
   task.launches = cost.launches;
   task.device = cost.device.ns();
   task.own_shard = cost.own_shard.ns();
-  task.start = cost.start.ns();
+  task.start = side ? cost.start.ns() : 0;
   task.room = cost.room.ns();
   task.last_wave = cost.last_wave.ns();
   task.own_tiles = cost.own_tiles.ns();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -30,6 +31,9 @@ struct GpuTask {
 
   /// Its speed beside a collective of all of NCCL's thread blocks, per mille.
   std::int32_t RateBesideCollective(const Contention& contention) const;
+
+  /// What one of its kernels takes in the mean, ns.
+  std::int64_t KernelTime() const { return device / std::max(1, launches); }
 
   /// Its speed where each of its kernels takes `longer` ns more than at `rate`, per mille.
   std::int32_t RateOfLongerKernels(std::int32_t rate, std::int64_t longer) const;
