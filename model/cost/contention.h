@@ -52,7 +52,8 @@ struct BesideMemory {
 /// Contention, Many short kernels): each has to find multiprocessors anew.
 struct SideKernels {
   Duration later;    // each comes so much later beside element-wise kernels
-  Duration between;  // so long they run at the end of a product or of attention, else not
+  Duration between;  // so long, or in its last round, they run at the end of a product or of
+                     // attention, and beside none of the rest
 };
 
 /// How fast a task runs while another one runs beside it, on another stream. Per mille of its speed

@@ -155,7 +155,9 @@ class GpuSharing {
   static DeviceUse UseOf(const Stream& state);
   static bool TakesMultiprocessors(const Stream& state);
   static std::int32_t BesideMemoryTraffic(std::int32_t longer, std::int32_t load);
+  std::pair<std::int64_t, std::int64_t> RoomForManyKernels(const Stream& side) const;
   std::int32_t RateOfManyKernels(const Stream& side) const;
+  std::int32_t RateBesideManyKernels(const Stream& side) const;
   std::int32_t RateBeside(const Stream& beside, const Stream& disturbing) const;
   bool RanksDrift() const { return options_.contention.idle_wait && options_.ranks > 1; }
   std::int64_t OthersGatherUntil() const;

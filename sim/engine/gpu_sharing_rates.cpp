@@ -23,6 +23,14 @@ std::int32_t GpuSharing::BesideMemoryTraffic(std::int32_t longer, std::int32_t l
   return static_cast<std::int32_t>(kAlone * kAlone / time);
 }
 
+/// How long compute's product or attention leaves room, at its end, for many kernels of a side
+/// stream, and how much later the next one comes for the last of them, which lasts longer.
+std::pair<std::int64_t, std::int64_t> GpuSharing::RoomForManyKernels(const Stream& side) const {
+  const std::int64_t room =
+      std::max(options_.contention.side_kernels->between.ns(), streams_[kCompute].task.LastRound());
+  return {room, std::max<std::int64_t>(0, side.task.KernelTime() - room)};
+}
+
 /// Speed beside compute of a side stream's task of many kernels, each of which has to find
 /// multiprocessors: 0 where nothing is known of it, or it is none. All of it beside short kernels,
 /// between two of which one comes.
@@ -33,16 +41,28 @@ std::int32_t GpuSharing::RateOfManyKernels(const Stream& side) const {
   }
   const GpuTask& compute = streams_[kCompute].task;
   const std::int64_t beside = std::max<std::int64_t>(1, compute.KernelTime());
+  const std::int64_t kernel = std::max<std::int64_t>(1, side.task.KernelTime());
   if (compute.use != DeviceUse::kStreaming) {
-    const std::int64_t rate = kernels->between.ns() * Contention::kAlone / beside;
+    const auto [room, longer] = RoomForManyKernels(side);
+    const std::int64_t rate = (room + longer) * Contention::kAlone / (beside + longer);
     return static_cast<std::int32_t>(std::clamp<std::int64_t>(rate, 1, Contention::kAlone));
   }
   const std::int64_t later = kernels->later.ns();
   if (beside <= later) {
     return Contention::kAlone;
   }
-  const std::int64_t kernel = std::max<std::int64_t>(1, side.task.KernelTime());
   return static_cast<std::int32_t>(kernel * Contention::kAlone / (kernel + later));
+}
+
+/// Speed of compute's product or attention beside a side stream's task of many kernels.
+std::int32_t GpuSharing::RateBesideManyKernels(const Stream& side) const {
+  const GpuTask& compute = streams_[kCompute].task;
+  const std::int64_t beside = std::max<std::int64_t>(1, compute.KernelTime());
+  const std::int64_t longer = RoomForManyKernels(side).second;
+  const auto rate = static_cast<std::int32_t>(beside * Contention::kAlone / (beside + longer));
+  const bool product = compute.use == DeviceUse::kMatmul;
+  return product ? std::min(rate, options_.contention.Rate(compute.use, DeviceUse::kSideStreaming))
+                 : rate;
 }
 
 /// Speed of one task beside another. A side stream's copy takes of others' speed what it needs of
@@ -86,14 +106,13 @@ std::int32_t GpuSharing::RateBeside(const Stream& beside, const Stream& disturbi
   std::int32_t demand = other.demand;
   const bool compute = &beside == &streams_[kCompute];
   const std::int32_t many = compute ? RateOfManyKernels(disturbing) : 0;
-  if (many == Contention::kAlone || (many != 0 && own.use == DeviceUse::kAttention)) {
+  if (many == Contention::kAlone) {
     return Contention::kAlone;
   }
-  if (many != 0) {
-    // A product waits for one of them at its end, however little it moves.
-    demand = own.use == DeviceUse::kMatmul ? Contention::kAlone
-                                           : demand * many / Contention::kAlone;
+  if (many != 0 && own.use != DeviceUse::kStreaming) {
+    return RateBesideManyKernels(disturbing);
   }
+  demand = many != 0 ? demand * many / Contention::kAlone : demand;
   if (!collective && UseOf(beside) == DeviceUse::kCollective && Disturbs(kCompute)) {
     // A copy that waits for the multiprocessors of compute moves less, and disturbs less.
     demand = demand * RateBeside(disturbing, streams_[kCompute]) / Contention::kAlone;

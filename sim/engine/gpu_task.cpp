@@ -31,6 +31,11 @@ std::int32_t GpuTask::RateBesideCollective(const Contention& contention) const {
   return beside_collective != 0 ? beside_collective : contention.Rate(use, DeviceUse::kCollective);
 }
 
+std::int64_t GpuTask::LastRound() const {
+  const std::int64_t round = use == DeviceUse::kAttention ? room : last_wave;
+  return round < device ? round : 0;
+}
+
 std::int32_t GpuTask::RateOfLongerKernels(std::int32_t rate, std::int64_t longer) const {
   const std::int64_t alone = device * Contention::kAlone;
   const std::int64_t lost = longer * std::max(1, launches) * Contention::kAlone;

@@ -35,6 +35,10 @@ struct GpuTask {
   /// What one of its kernels takes in the mean, ns.
   std::int64_t KernelTime() const { return device / std::max(1, launches); }
 
+  /// The end of a product or of attention, in which not all of its thread blocks run any more: the
+  /// last wave of tiles behind others, or how long a thread block of many lasts; 0: not known. ns.
+  std::int64_t LastRound() const;
+
   /// Its speed where each of its kernels takes `longer` ns more than at `rate`, per mille.
   std::int32_t RateOfLongerKernels(std::int32_t rate, std::int64_t longer) const;
 };

@@ -15,6 +15,7 @@ GpuTask GatherTask(const Cluster& cluster,
     task.device = GroupTime(cluster, kGather, parts, ranks).time.ns();
     task.demand = GroupDemand(cluster, kGather, parts, ranks);
     task.beside_memory = cluster.gpu.contention.LongerBesideMemory(PayloadOf(parts), ranks);
+    task.launches = ranks == 1 ? static_cast<std::int32_t>(parts.size()) : 1;
     task.start = CollectiveStart(cluster, ranks).ns();
   } else {
     const CopyGather gather = CopyGatherTime(cluster, parts, ranks);

@@ -232,6 +232,7 @@ TEST(ClusterReaderTest, LawsOfContentionAreRead) {
       {"streaming_kernel", "3 us"},
       {"crowded_kernel", "4 us"},
       {"beside_memory", BesideMemoryOf({{"16 MiB", 1.2}, {"64 MiB", 0.4}})},
+      {"side_kernels", {{"later", "6 us"}, {"between", "15 us"}}},
       {"collective_start", "8 us"},
       {"to_host", 0.9},
       {"ranks_apart", {{"idle", "2 us"}, {"rate", 0.01}, {"most", "500 us"}}},
@@ -250,6 +251,9 @@ TEST(ClusterReaderTest, LawsOfContentionAreRead) {
   EXPECT_EQ(contention.beside_memory->cache, Bytes::MiB(50));
   EXPECT_EQ(contention.LongerBesideMemory(Bytes::MiB(32), 2), 800);
   EXPECT_EQ(contention.CollectiveStart(2), Duration::FromUs(5));
+  ASSERT_TRUE(contention.side_kernels.has_value());
+  EXPECT_EQ(contention.side_kernels->later, Duration::FromUs(6));
+  EXPECT_EQ(contention.side_kernels->between, Duration::FromUs(15));
   EXPECT_EQ(contention.collective_start, Duration::FromUs(8));
   EXPECT_EQ(contention.to_host, 900);
   EXPECT_EQ(contention.IdleWait(Duration::FromUs(300)), Duration::FromUs(5));

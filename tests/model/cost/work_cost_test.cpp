@@ -438,6 +438,9 @@ TEST(WorkCostTest, OneRanksGroupStartsWithItsFirstCall) {
   const WorkCost cost = CollectiveAlone(collective, TestCluster());
   EXPECT_EQ(cost.host.ns(), 16'000);
   EXPECT_EQ(cost.further.ns(), 8'000);
+  EXPECT_EQ(cost.launches, 2);
+  collective.ranks = 2;
+  EXPECT_EQ(CollectiveAlone(collective, TestCluster()).launches, 1) << "one kernel of NCCL";
 }
 
 // A bucket that is reduced as one gets each rank's sum in its own part.
@@ -516,6 +519,21 @@ TEST(WorkCostTest, UnevenOptimizersHaveTheRateOfEvenOnesWithoutTheirOwn) {
   cluster.memory_patterns.push_back(
       {MemoryPattern::kAdamWUneven, BytesPerSecond(1'000'000'000'000)});
   EXPECT_EQ(CostOf(work, nullptr, cluster).device, Duration::FromUs(2000));
+}
+
+// Whatever pattern, and gradients that at::cat brings together, too.
+TEST(WorkCostTest, MemoryWorkStartsAfterTheEventThatLetsIt) {
+  Cluster cluster = TestCluster();
+  Work work;
+  work.kind = Work::Kind::kMemory;
+  work.pattern = MemoryPattern::kScale;
+  work.moved = Bytes(1'000'000);
+  work.launches = 1;
+  EXPECT_EQ(CostOf(work, nullptr, cluster).start, Duration());
+  cluster.gpu = GpuWithKernels();
+  cluster.gpu.gaps.start = Duration::FromUs(6);
+  EXPECT_EQ(CostOf(work, nullptr, cluster).start, Duration::FromUs(6));
+  EXPECT_EQ(Flattened(cluster).start, Duration::FromUs(6));
 }
 
 TEST(WorkCostTest, NoWorkCostsNothing) {

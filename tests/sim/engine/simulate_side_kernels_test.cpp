@@ -1,0 +1,180 @@
+// Copies and divisions of side streams beside compute: one of a single kernel, and tasks of many
+// short ones, worked out by hand.
+
+#include <gtest/gtest.h>
+
+#include "tests/sim/step_kit.h"
+
+namespace dcsim {
+namespace {
+
+using enum StreamRole;
+using enum DeviceUse;
+
+/// Each of many kernels comes 5 ns later beside element-wise work, and they run for 20 ns at the
+/// end of a product; one that runs all the time stops element-wise kernels and leaves products 0.95
+/// of their speed.
+SimulationOptions ManyKernels() {
+  SimulationOptions options = Contending();
+  options.contention.side_kernels = SideKernels{Duration::FromNs(5), Duration::FromNs(20)};
+  Rate(options, kStreaming, kSideStreaming) = 0;
+  Rate(options, kMatmul, kSideStreaming) = 950;
+  Rate(options, kSideStreaming, kMatmul) = 300;
+  return options;
+}
+
+/// Ten kernels of 15 ns on a side stream beside one of compute, which takes 100 ns alone. The ten
+/// move bytes for half of their time.
+struct TenKernels {
+  StepKit kit;
+  TaskId compute = kit.Kernel(kCompute, {100});
+  TaskId side = kit.Kernel(kCopy, {150});
+
+  TenKernels() {
+    kit.SetLaunches(side, 10);
+    kit.SetDemand(side, 500);
+  }
+};
+
+// 15 of 20 ns: at 0.75 of their speed they take half of that from the kernel, which does 0.625. At
+// 160 it ends, 30 of the 150 are left.
+TEST(SimulateSideKernelsTest, EachComesLaterBesideElementWiseWork) {
+  TenKernels step;
+  const RunRecord run = step.kit.Run(ManyKernels());
+  EXPECT_EQ(run.at(step.compute), (Interval{0, 160}));
+  EXPECT_EQ(run.at(step.side), (Interval{0, 190}));
+}
+
+// A product lasts 100, at whose end 20 ns of them run: 0.2 of their speed, whatever a single copy
+// has. It takes 106 at 0.95, in which they do 21 of 150.
+TEST(SimulateSideKernelsTest, TheyRunAtAProductsEnd) {
+  TenKernels step;
+  step.kit.SetUse(step.compute, kMatmul);
+  const RunRecord run = step.kit.Run(ManyKernels());
+  EXPECT_EQ(run.at(step.compute), (Interval{0, 106}));
+  EXPECT_EQ(run.at(step.side), (Interval{0, 235}));
+}
+
+// Its last wave takes 40 of its 100 ns: 0.4 of their speed, 42 of the 150 in 106. One of a single
+// wave has no last one that leaves them room.
+TEST(SimulateSideKernelsTest, AProductsLastWaveLeavesThemRoom) {
+  TenKernels step;
+  step.kit.SetUse(step.compute, kMatmul);
+  step.kit.SetLastWave(step.compute, 40);
+  EXPECT_EQ(step.kit.Run(ManyKernels()).at(step.side), (Interval{0, 214}));
+  step.kit.SetLastWave(step.compute, 100);
+  EXPECT_EQ(step.kit.Run(ManyKernels()).at(step.side), (Interval{0, 235}));
+}
+
+// Of three kernels of 50 ns one runs at a product's end, the last 30 of it behind the product: 50
+// of 130 ns, in which the product does its 100, 49 of the 150.
+TEST(SimulateSideKernelsTest, LongOnesHoldTheNextProductUp) {
+  TenKernels step;
+  step.kit.SetUse(step.compute, kMatmul);
+  step.kit.SetLaunches(step.side, 3);
+  const RunRecord run = step.kit.Run(ManyKernels());
+  EXPECT_EQ(run.at(step.compute), (Interval{0, 131}));
+  EXPECT_EQ(run.at(step.side), (Interval{0, 231}));
+}
+
+// Its thread blocks of 30 ns leave them 0.3 of their speed.
+TEST(SimulateSideKernelsTest, AttentionsLastThreadBlocksLeaveThemRoom) {
+  TenKernels step;
+  step.kit.SetUse(step.compute, kAttention);
+  step.kit.SetRoom(step.compute, 30);
+  EXPECT_EQ(step.kit.Run(ManyKernels()).at(step.side), (Interval{0, 220}));
+}
+
+// Attention loses nothing: in 100 ns they do 20 of 150.
+TEST(SimulateSideKernelsTest, AttentionLosesNothingToThem) {
+  TenKernels step;
+  step.kit.SetUse(step.compute, kAttention);
+  SimulationOptions options = ManyKernels();
+  Rate(options, kAttention, kSideStreaming) = 500;
+  const RunRecord run = step.kit.Run(options);
+  EXPECT_EQ(run.at(step.compute), (Interval{0, 100}));
+  EXPECT_EQ(run.at(step.side), (Interval{0, 230}));
+}
+
+// Compute's kernels of 5 ns come between two of them: the one that starts at 20 waits for the
+// second, which ends at 30, and both go on at full speed.
+TEST(SimulateSideKernelsTest, ShortKernelsComeBetweenTwo) {
+  StepKit kit;
+  const TaskId other = kit.Kernel(kGather, {20});
+  const TaskId compute = kit.Kernel(kCompute, {10}, {other});
+  const TaskId side = kit.Kernel(kCopy, {150});
+  kit.SetLaunches(compute, 2);
+  kit.SetLaunches(side, 10);
+  kit.SetDemand(side, 900);
+  const RunRecord run = kit.Run(ManyKernels());
+  EXPECT_EQ(run.at(compute), (Interval{20, 40}));
+  EXPECT_EQ(run.at(side), (Interval{0, 150}));
+}
+
+// A product that comes at 20 waits for the second kernel, too, but not for the eight behind it, of
+// which none keeps multiprocessors from its own tiles.
+TEST(SimulateSideKernelsTest, AProductWaitsForOneOfThem) {
+  StepKit kit;
+  const TaskId other = kit.Kernel(kGather, {20});
+  const TaskId product = kit.Kernel(kCompute, {100}, {other});
+  const TaskId side = kit.Kernel(kCopy, {150});
+  kit.SetUse(product, kMatmul);
+  kit.SetOwnTiles(product, 100, 100);
+  kit.SetLaunches(side, 10);
+  SimulationOptions options = ManyKernels();
+  Rate(options, kMatmul, kSideStreaming) = 1000;
+  EXPECT_EQ(kit.Run(options).at(product), (Interval{20, 130}));
+}
+
+TEST(SimulateSideKernelsTest, OneKernelIsNoTaskOfMany) {
+  TenKernels step;
+  step.kit.SetLaunches(step.side, 1);
+  const RunRecord run = step.kit.Run(ManyKernels());
+  EXPECT_EQ(run.at(step.side), (Interval{0, 150}));
+}
+
+/// A copy that an event lets start as compute's kernel of 100 ns starts, 4 ns later.
+struct CopyBehindKernel {
+  StepKit kit;
+  TaskId before = kit.Kernel(kCompute, {10});
+  TaskId compute = kit.Kernel(kCompute, {100});
+  TaskId copy = kit.Kernel(kCopy, {20}, {before});
+
+  explicit CopyBehindKernel(DeviceUse use) {
+    kit.SetUse(compute, use);
+    kit.SetRoom(compute, 100);
+    kit.SetLastWave(compute, 30);
+    kit.SetStart(copy, 4);
+  }
+};
+
+// The product is there first and leaves multiprocessors in its last 30 ns, from 80 on.
+TEST(SimulateSideKernelsTest, ACopyWaitsForAProductsLastWave) {
+  CopyBehindKernel step(kMatmul);
+  const RunRecord run = step.kit.Run(Contending());
+  EXPECT_EQ(run.at(step.compute), (Interval{10, 110}));
+  EXPECT_EQ(run.at(step.copy), (Interval{10, 100}));
+}
+
+TEST(SimulateSideKernelsTest, AttentionLeavesACopyRoom) {
+  CopyBehindKernel step(kAttention);
+  EXPECT_EQ(step.kit.Run(Contending()).at(step.copy), (Interval{10, 34}));
+}
+
+// One behind another copy needs no event, and compute's own kernels follow each other at once.
+TEST(SimulateSideKernelsTest, OnlyAnEventMakesThemLater) {
+  StepKit kit;
+  const TaskId first = kit.Kernel(kCopy, {20});
+  const TaskId second = kit.Kernel(kCopy, {20});
+  const TaskId later = kit.Kernel(kCompute, {10}, {second});
+  for (const TaskId task : {first, second, later}) {
+    kit.SetStart(task, 4);
+  }
+  const RunRecord run = kit.Run(Contending());
+  EXPECT_EQ(run.at(first), (Interval{0, 24}));
+  EXPECT_EQ(run.at(second), (Interval{24, 44}));
+  EXPECT_EQ(run.at(later), (Interval{44, 54}));
+}
+
+}  // namespace
+}  // namespace dcsim

@@ -1,0 +1,133 @@
+"""Many short kernels on a high-priority stream, divisions or copies of a model's gradients, beside a chain of one kernel on
+the default stream: what they take longer, and what the chain does. Needs a GPU; prints one JSON object a line.
+
+  python3 tools/oracles/side_kernels.py > configs/measured/h200-side-kernels.jsonl
+
+`alone_us` is by events, without kernel records; all else by CUPTI's records of one run, after two to warm up.
+"""
+
+import json
+import pathlib
+import statistics
+import tempfile
+
+import torch
+from torch.nn.functional import scaled_dot_product_attention
+from torch.profiler import ProfilerActivity, profile
+
+LAYERS = {  # elements of one layer's gradients, and how many tensors are taken
+    "gpt2-xl": ([1600 * 6400, 6400, 6400 * 1600, 1600, 1600 * 4800, 4800, 1600 * 1600] + [1600] * 5, 192),
+    "llama-3.2-1b": ([2048 * 8192] * 3 + [2048 * 2048, 512 * 2048, 512 * 2048, 2048 * 2048, 2048, 2048], 72),
+    "vit-large": ([1024 * 1024, 1024] * 4 + [4096 * 1024, 4096, 4096 * 1024] + [1024] * 5, 192),
+    "1,024 elements each": ([1024], 192),
+    "32 MiB each": ([16 << 20], 32),
+}
+SLEEP = 6_000_000  # clocks, while the host issues everything behind it
+BEFORE, BEHIND = 6, 120  # kernels of the chain, before the others are let go and from then on
+
+
+def random(*shape):
+    return torch.randn(*shape, device="cuda", dtype=torch.bfloat16)
+
+
+def chains():
+    middle, large, small = random(4096 * 6400), random(4 * 2048 * 8192), random(1 << 20)
+    out = {id(x): torch.empty_like(x) for x in (middle, large, small)}
+    rows, a, b, c, d = random(16384, 4096), random(4096, 1600), random(1600, 6400), random(8192, 2048), random(2048, 8192)
+    short, long = random(4, 32, 2048, 64), random(1, 32, 4096, 128)
+    return {
+        "mul 52 MB": lambda: torch.mul(middle, 2, out=out[id(middle)]),
+        "mul 134 MB": lambda: torch.mul(large, 2, out=out[id(large)]),
+        "mul 2 MB": lambda: torch.mul(small, 2, out=out[id(small)]),
+        "add 134 MB": lambda: torch.add(large, large, out=out[id(large)]),
+        "softmax 134 MB": lambda: torch.softmax(rows, 1),
+        "sum 134 MB": lambda: rows.sum(0),
+        "mm 4096x6400x1600": lambda: torch.mm(a, b),
+        "mm 8192x8192x2048": lambda: torch.mm(c, d),
+        "attention 4x32x2048x64": lambda: scaled_dot_product_attention(short, short, short, is_causal=True),
+        "attention 1x32x4096x128": lambda: scaled_dot_product_attention(long, long, long, is_causal=True),
+    }
+
+
+def run(side, issue, kernel=None):
+    """All behind a kernel that sleeps, `issue` on the side stream in the middle of the chain; us of `issue` by events."""
+    main = torch.cuda.current_stream()
+    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    torch.cuda._sleep(SLEEP)
+    for _ in range(BEFORE if kernel else 0):
+        kernel()
+    side.wait_stream(main)
+    with torch.cuda.stream(side):
+        begin.record()
+        issue()
+        end.record()
+    for _ in range(BEHIND if kernel else 0):
+        kernel()
+    torch.cuda.synchronize()
+    return begin.elapsed_time(end) * 1e3
+
+
+def records(side, issue, kernel):
+    """[stream, start, ns] of each kernel and copy, in their order, without the one that sleeps."""
+    with profile(activities=[ProfilerActivity.CUDA]) as trace:
+        run(side, issue, kernel)
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder, "trace.json")
+        trace.export_chrome_trace(str(file))
+        events = json.loads(file.read_text())["traceEvents"]
+    found = [
+        (event["args"]["stream"], event["ts"] * 1e3, event["dur"] * 1e3)
+        for event in events
+        if event.get("cat") in ("kernel", "gpu_memcpy")
+    ]
+    return sorted(found, key=lambda event: event[1])[1:]
+
+
+def beside(side, issue, kernel, count):
+    found = records(side, issue, kernel)
+    chain_stream = found[0][0]
+    chain = [event for event in found if event[0] == chain_stream]
+    others = [event for event in found if event[0] != chain_stream]
+    assert len(others) == count, (len(others), count)
+    first, last = others[0][1], others[-1][1] + others[-1][2]
+    periods = [(a[1], b[1] - a[1]) for a, b in zip(chain, chain[1:])]
+    alone = [period for start, period in periods if start > last]
+    during = [period for start, period in periods if first < start < last - period]
+    if not alone or not during:  # the chain ended before them, or one kernel of it lasted as long
+        return None
+    return {
+        "span_us": round((last - first) / 1e3, 1),
+        "chain_alone_us": round(statistics.median(alone) / 1e3, 2),
+        "chain_us": round(statistics.mean(during) / 1e3, 2),
+        "chain_kernels": len(during),
+    }
+
+
+def main():
+    torch.manual_seed(0)
+    side = torch.cuda.Stream(priority=-1)
+    kernels = chains()
+    print(json.dumps({"gpu": torch.cuda.get_device_name(), "torch": torch.__version__}))
+    for name, (layer, count) in LAYERS.items():
+        sizes = (layer * count)[:count]
+        tensors = random(sum(sizes)).split(sizes)
+        copies = [torch.empty_like(tensor) for tensor in tensors]
+        ways = {
+            "divide": lambda: [tensor.div_(2) for tensor in tensors],
+            "copy": lambda: [copy.copy_(tensor) for copy, tensor in zip(copies, tensors)],
+        }
+        for what, issue in ways.items():
+            run(side, issue)
+            alone = statistics.median(run(side, issue) for _ in range(5))
+            row = {"side": f"{what} {count} tensors, {name}", "moved_bytes": 4 * sum(sizes), "alone_us": round(alone, 1)}
+            print(json.dumps(row), flush=True)
+            for kernel_name, kernel in kernels.items():
+                for _ in range(2):
+                    run(side, issue, kernel)
+                measured = beside(side, issue, kernel, count)
+                if measured:
+                    print(json.dumps({"side": row["side"], "beside": kernel_name, **measured}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
