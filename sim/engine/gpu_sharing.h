@@ -158,6 +158,8 @@ class GpuSharing {
   std::pair<std::int64_t, std::int64_t> RoomForManyKernels(const Stream& side) const;
   std::int32_t RateOfManyKernels(const Stream& side) const;
   std::int32_t RateBesideManyKernels(const Stream& side) const;
+  static std::int32_t BesideDemand(std::int32_t rate, std::int32_t demand);
+  std::int32_t RateBesideCopy(const Stream& beside, const Stream& copy) const;
   std::int32_t RateBeside(const Stream& beside, const Stream& disturbing) const;
   bool RanksDrift() const { return options_.contention.idle_wait && options_.ranks > 1; }
   std::int64_t OthersGatherUntil() const;

@@ -65,62 +65,73 @@ std::int32_t GpuSharing::RateBesideManyKernels(const Stream& side) const {
                  : rate;
 }
 
-/// Speed of one task beside another. A side stream's copy takes of others' speed what it needs of
-/// the memory's bandwidth: one of a few bytes, which is mostly launched, next to nothing; of a
-/// collective's as a kernel of compute that moves as much. A collective takes what its thread
-/// blocks are of the most that NCCL launches; it and copies from and to the host leave each other
-/// alone.
+/// Speed beside work that takes so much of its own, per mille, beside which all of it would leave
+/// `rate`.
+std::int32_t GpuSharing::BesideDemand(std::int32_t rate, std::int32_t demand) {
+  return Contention::kAlone - (Contention::kAlone - rate) * demand / Contention::kAlone;
+}
+
+/// Speed of a task beside a side stream's copy, which takes of others' speed what it needs of the
+/// memory's bandwidth: one of a few bytes, which is mostly launched, next to nothing; of a
+/// collective's as a kernel of compute that moves as much.
+std::int32_t GpuSharing::RateBesideCopy(const Stream& beside, const Stream& copy) const {
+  const GpuTask& own = beside.task;
+  const DeviceUse use = UseOf(beside);
+  std::int32_t demand = copy.task.demand;
+  if (&beside == &streams_[kCompute]) {
+    const std::int32_t many = RateOfManyKernels(copy);
+    if (many == Contention::kAlone) {
+      return Contention::kAlone;
+    }
+    if (many != 0 && use != DeviceUse::kStreaming) {
+      return RateBesideManyKernels(copy);
+    }
+    demand = many != 0 ? demand * many / Contention::kAlone : demand;
+  }
+  if (use == DeviceUse::kCollective) {
+    if (Disturbs(kCompute)) {  // one that waits for compute's multiprocessors moves less
+      demand = demand * RateBeside(copy, streams_[kCompute]) / Contention::kAlone;
+    }
+    if (options_.contention.beside_memory) {
+      return BesideMemoryTraffic(own.beside_memory, demand);
+    }
+  }
+  return BesideDemand(options_.contention.Rate(use, DeviceUse::kSideStreaming), demand);
+}
+
+/// Speed of one task beside another. A collective takes what its thread blocks are of the most that
+/// NCCL launches; it and copies from and to the host leave each other alone.
 std::int32_t GpuSharing::RateBeside(const Stream& beside, const Stream& disturbing) const {
   const GpuTask& own = beside.task;
   const GpuTask& other = disturbing.task;
   if (own.beside_host_copy != 0 && other.beside_host_copy != 0) {
     return own.beside_host_copy;
   }
-  const DeviceUse use = UseOf(disturbing);
-  const bool beside_compute = other.use == DeviceUse::kMatmul ||
-                              other.use == DeviceUse::kAttention ||
-                              other.use == DeviceUse::kStreaming;
+  const bool beside_compute = &disturbing == &streams_[kCompute];
   if (own.to_host && beside_compute) {
     return options_.contention.to_host;
   }
-  if (beside_compute) {
-    if (const std::int32_t rate = RateOfManyKernels(beside); rate != 0) {
-      return rate;
-    }
+  const std::int32_t many = beside_compute ? RateOfManyKernels(beside) : 0;
+  if (many != 0) {
+    return many;
   }
+  const DeviceUse use = UseOf(disturbing);
   const bool collective = use == DeviceUse::kCollective;
+  const bool own_collective = UseOf(beside) == DeviceUse::kCollective;
   const bool of_host = own.beside_host_copy != 0 || other.beside_host_copy != 0;
-  if (of_host && (collective || UseOf(beside) == DeviceUse::kCollective)) {
+  if (of_host && (collective || own_collective)) {
     return Contention::kAlone;  // not over the GPUs' links
   }
-  const std::int32_t rate = collective ? own.RateBesideCollective(options_.contention)
-                                       : options_.contention.Rate(UseOf(beside), use);
-  const bool by_memory =
-      options_.contention.beside_memory.has_value() && UseOf(beside) == DeviceUse::kCollective;
-  if (by_memory && use == DeviceUse::kStreaming) {
+  if (use == DeviceUse::kSideStreaming) {
+    return RateBesideCopy(beside, disturbing);
+  }
+  if (collective) {
+    return BesideDemand(own.RateBesideCollective(options_.contention), other.demand);
+  }
+  if (own_collective && use == DeviceUse::kStreaming && options_.contention.beside_memory) {
     return BesideMemoryTraffic(own.beside_memory, other.memory_load);
   }
-  if (!collective && use != DeviceUse::kSideStreaming) {
-    return rate;
-  }
-  std::int32_t demand = other.demand;
-  const bool compute = &beside == &streams_[kCompute];
-  const std::int32_t many = compute ? RateOfManyKernels(disturbing) : 0;
-  if (many == Contention::kAlone) {
-    return Contention::kAlone;
-  }
-  if (many != 0 && own.use != DeviceUse::kStreaming) {
-    return RateBesideManyKernels(disturbing);
-  }
-  demand = many != 0 ? demand * many / Contention::kAlone : demand;
-  if (!collective && UseOf(beside) == DeviceUse::kCollective && Disturbs(kCompute)) {
-    // A copy that waits for the multiprocessors of compute moves less, and disturbs less.
-    demand = demand * RateBeside(disturbing, streams_[kCompute]) / Contention::kAlone;
-  }
-  if (by_memory && !collective) {
-    return BesideMemoryTraffic(own.beside_memory, demand);
-  }
-  return Contention::kAlone - (Contention::kAlone - rate) * demand / Contention::kAlone;
+  return options_.contention.Rate(UseOf(beside), use);
 }
 
 /// Until when other ranks may read each other's memory although this one does not: they do much the
