@@ -32,7 +32,8 @@ struct WorkCost {
   Duration own_shard{};  // of the device time: the end of a gather by copy engines, in which the
                          // rank's own shard is copied, by multiprocessors
   Duration start{};  // before the device time, where no task of its stream runs up to it: from the
-                     // event that lets it start to its kernel; NCCL's have gaps of the cluster
+                     // event that lets it start to its kernel, on side streams; NCCL's have gaps of
+                     // the cluster
   Duration gaps{};   // of the device time: before and between its kernels, when none runs
   Duration
       room{};  // longest time that a kernel of another stream waits beside it for multiprocessors

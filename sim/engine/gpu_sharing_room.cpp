@@ -111,7 +111,7 @@ std::int64_t GpuSharing::RoomBehindCopy(std::size_t stream,
   return left % kernel * Contention::kAlone / copy.work_rate;
 }
 
-/// How long a task that arrives waits for multiprocessors, at most. What the compute stream starts
+/// How long a task that arrives waits for multiprocessors, at most. A kernel of compute that arrives
 /// at the same time comes second: other streams have the higher priority.
 std::int64_t GpuSharing::RoomBehindCompute(const Stream& state, std::int64_t now) const {
   const Stream& compute = streams_[kCompute];
