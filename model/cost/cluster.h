@@ -98,6 +98,8 @@ struct GpuSpec {
   Duration memory_pace() const {
     return gaps.memory.value_or(shortest_kernel + gaps.kernel.value_or(Duration()));
   }
+  /// From the event that lets a kernel of another stream start to the kernel.
+  Duration kernel_start() const { return gaps.start.value_or(Duration()); }
 };
 
 /// What the host thread spends on each kind of call.

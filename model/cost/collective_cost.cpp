@@ -279,7 +279,7 @@ Duration CopyTime(const GpuSpec& gpu, Bytes bytes) {
 }
 
 Duration CollectiveStart(const Cluster& cluster, int ranks) {
-  return ranks == 1 ? cluster.gpu.gaps.start.value_or(Duration()) : Duration();
+  return ranks == 1 ? cluster.gpu.kernel_start() : Duration();
 }
 
 Bytes PayloadOf(std::span<const CollectivePart> parts) {

@@ -231,11 +231,6 @@ WorkCost HostCopyCost(const CostInputs& inputs, const Work& work) {
           .launches = static_cast<std::int32_t>(work.launches)};
 }
 
-/// From the event that lets a kernel start to the kernel.
-Duration KernelStart(const Cluster& cluster) {
-  return cluster.gpu.gaps.start.value_or(Duration());
-}
-
 /// Parts of a bucket that at::cat brings together. Besides its kernels the host makes a view of
 /// each part, and padding is a kernel of its own, as is a part alone.
 WorkCost FlattenCost(const CostInputs& inputs, const Work& work) {
@@ -259,7 +254,7 @@ WorkCost FlattenCost(const CostInputs& inputs, const Work& work) {
   cost.host = cluster.host.launch * launches + cluster.host.view * parts;
   cost.demand = DemandOf(streaming, cost.device);
   cost.launches = static_cast<std::int32_t>(launches);
-  cost.start = KernelStart(cluster);
+  cost.start = cluster.gpu.kernel_start();
   return cost;
 }
 
@@ -287,7 +282,7 @@ WorkCost MemoryCost(const CostInputs& inputs, const Work& work) {
           .demand = DemandOf(streaming, device),
           .memory_load = MemoryLoad(MovedByPattern(work.pattern, work.moved), device, gpu),
           .launches = static_cast<std::int32_t>(work.launches),
-          .start = KernelStart(inputs.cluster),
+          .start = gpu.kernel_start(),
           .gaps = std::max(pace - gpu.shortest_kernel, Duration()) * further};
 }
 

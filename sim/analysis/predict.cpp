@@ -149,7 +149,7 @@ SimulationOptions OptionsFor(const ScheduleOptions& chosen,
   options.give_back_rate = cluster.gpu.give_back_rate;
   options.launch_queue = cluster.host.launch_queue;
   options.collective_gap = cluster.gpu.gaps.collective;
-  options.start_gap = cluster.gpu.gaps.start.value_or(Duration());
+  options.start_gap = cluster.gpu.kernel_start();
   options.queued_gap =
       cluster.gpu.gaps.queued.value_or(cluster.gpu.gaps.kernel.value_or(Duration()));
   options.waiting_delays = cluster.gpu.gaps.waiting;

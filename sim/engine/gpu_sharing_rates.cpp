@@ -40,8 +40,7 @@ std::int32_t GpuSharing::RateOfManyKernels(const Stream& side) const {
     return 0;
   }
   const GpuTask& compute = streams_[kCompute].task;
-  const std::int64_t beside = std::max<std::int64_t>(1, compute.KernelTime());
-  const std::int64_t kernel = std::max<std::int64_t>(1, side.task.KernelTime());
+  const std::int64_t beside = compute.KernelTime();
   if (compute.use != DeviceUse::kStreaming) {
     const auto [room, longer] = RoomForManyKernels(side);
     const std::int64_t rate = (room + longer) * Contention::kAlone / (beside + longer);
@@ -51,13 +50,14 @@ std::int32_t GpuSharing::RateOfManyKernels(const Stream& side) const {
   if (beside <= later) {
     return Contention::kAlone;
   }
+  const std::int64_t kernel = side.task.KernelTime();
   return static_cast<std::int32_t>(kernel * Contention::kAlone / (kernel + later));
 }
 
 /// Speed of compute's product or attention beside a side stream's task of many kernels.
 std::int32_t GpuSharing::RateBesideManyKernels(const Stream& side) const {
   const GpuTask& compute = streams_[kCompute].task;
-  const std::int64_t beside = std::max<std::int64_t>(1, compute.KernelTime());
+  const std::int64_t beside = compute.KernelTime();
   const std::int64_t longer = RoomForManyKernels(side).second;
   const auto rate = static_cast<std::int32_t>(beside * Contention::kAlone / (beside + longer));
   const bool product = compute.use == DeviceUse::kMatmul;

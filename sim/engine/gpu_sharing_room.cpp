@@ -106,13 +106,12 @@ std::int64_t GpuSharing::RoomBehindCopy(std::size_t stream,
   if (!first || (stream == kCompute && LeavesComputeRoom(copy))) {
     return 0;
   }
-  const std::int64_t kernel = std::max<std::int64_t>(1, copy.task.KernelTime());
   const std::int64_t left = WorkLeft(copy, now) / Contention::kAlone;
-  return left % kernel * Contention::kAlone / copy.work_rate;
+  return left % copy.task.KernelTime() * Contention::kAlone / copy.work_rate;
 }
 
-/// How long a task that arrives waits for multiprocessors, at most. A kernel of compute that arrives
-/// at the same time comes second: other streams have the higher priority.
+/// How long a task that arrives waits for multiprocessors, at most. A kernel of compute that
+/// arrives at the same time comes second: other streams have the higher priority.
 std::int64_t GpuSharing::RoomBehindCompute(const Stream& state, std::int64_t now) const {
   const Stream& compute = streams_[kCompute];
   const bool first = compute.running && compute.phase == Phase::kWorking && compute.arrived < now &&

@@ -32,8 +32,10 @@ struct GpuTask {
   /// Its speed beside a collective of all of NCCL's thread blocks, per mille.
   std::int32_t RateBesideCollective(const Contention& contention) const;
 
-  /// What one of its kernels takes in the mean, ns.
-  std::int64_t KernelTime() const { return device / std::max(1, launches); }
+  /// What one of its kernels takes in the mean, 1 ns at least.
+  std::int64_t KernelTime() const {
+    return std::max<std::int64_t>(1, device / std::max(1, launches));
+  }
 
   /// The end of a product or of attention, in which not all of its thread blocks run any more: the
   /// last wave of tiles behind others, or how long a thread block of many lasts; 0: not known. ns.

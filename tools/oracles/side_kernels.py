@@ -30,16 +30,22 @@ def random(*shape):
     return torch.randn(*shape, device="cuda", dtype=torch.bfloat16)
 
 
+def doubled(elements):
+    tensor = random(elements)
+    out = torch.empty_like(tensor)
+    return lambda: torch.mul(tensor, 2, out=out)
+
+
 def chains():
-    middle, large, small = random(4096 * 6400), random(4 * 2048 * 8192), random(1 << 20)
-    out = {id(x): torch.empty_like(x) for x in (middle, large, small)}
+    large = random(4 * 2048 * 8192)
+    sum_of_large = torch.empty_like(large)
     rows, a, b, c, d = random(16384, 4096), random(4096, 1600), random(1600, 6400), random(8192, 2048), random(2048, 8192)
     short, long = random(4, 32, 2048, 64), random(1, 32, 4096, 128)
     return {
-        "mul 52 MB": lambda: torch.mul(middle, 2, out=out[id(middle)]),
-        "mul 134 MB": lambda: torch.mul(large, 2, out=out[id(large)]),
-        "mul 2 MB": lambda: torch.mul(small, 2, out=out[id(small)]),
-        "add 134 MB": lambda: torch.add(large, large, out=out[id(large)]),
+        "mul 52 MB": doubled(4096 * 6400),
+        "mul 134 MB": doubled(4 * 2048 * 8192),
+        "mul 2 MB": doubled(1 << 20),
+        "add 134 MB": lambda: torch.add(large, large, out=sum_of_large),
         "softmax 134 MB": lambda: torch.softmax(rows, 1),
         "sum 134 MB": lambda: rows.sum(0),
         "mm 4096x6400x1600": lambda: torch.mm(a, b),

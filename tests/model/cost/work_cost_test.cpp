@@ -112,6 +112,16 @@ Work OpWork(std::uint32_t op) {
   return work;
 }
 
+/// By one kernel or copy.
+Work MemoryWork(MemoryPattern pattern, Bytes moved) {
+  Work work;
+  work.kind = Work::Kind::kMemory;
+  work.pattern = pattern;
+  work.moved = moved;
+  work.launches = 1;
+  return work;
+}
+
 // A product takes the host 1.9 launches of 5 us.
 TEST(WorkCostTest, OpWithoutProfileIsEstimated) {
   const WorkCost cost = CostOf(OpWork(1));
@@ -196,11 +206,7 @@ TEST(WorkCostTest, OpThatAProfileLacksIsEstimated) {
 // 8 MB at the 8 GB/s of the link, at the 4 GB/s that all GPUs get, or at the 2 GB/s of their own.
 TEST(WorkCostTest, InputsComeAsFastAsWhatIsReloaded) {
   Cluster cluster = TestCluster();
-  Work work;
-  work.kind = Work::Kind::kMemory;
-  work.pattern = MemoryPattern::kInputs;
-  work.moved = Bytes(8'000'000);
-  work.launches = 1;
+  const Work work = MemoryWork(MemoryPattern::kInputs, Bytes(8'000'000));
   EXPECT_EQ(CostOf(work, nullptr, cluster).device, Duration());
   cluster.gpu.host_bandwidth = BytesPerSecond(8'000'000'000);
   EXPECT_EQ(CostOf(work, nullptr, cluster).device, Duration::FromUs(1000));
@@ -218,11 +224,7 @@ TEST(WorkCostTest, CopyToTheHostTakesTheRateOfAllGpus) {
   cluster.gpu.host_bandwidth = BytesPerSecond(8'000'000'000);
   cluster.memory_patterns = {{MemoryPattern::kOffload, BytesPerSecond(4'000'000'000)}};
   cluster.host_both_ways = {0.25, 0.5};
-  Work work;
-  work.kind = Work::Kind::kMemory;
-  work.pattern = MemoryPattern::kOffload;
-  work.moved = Bytes(8'000'000);
-  work.launches = 1;
+  Work work = MemoryWork(MemoryPattern::kOffload, Bytes(8'000'000));
   const WorkCost out = CostOf(work, nullptr, cluster);
   EXPECT_EQ(out.device, Duration::FromUs(2000));
   EXPECT_EQ(out.beside_host_copy, 250);
@@ -510,11 +512,7 @@ TEST(WorkCostTest, FlatteningIsACopyWhereNoKernelIsKnown) {
 TEST(WorkCostTest, UnevenOptimizersHaveTheRateOfEvenOnesWithoutTheirOwn) {
   Cluster cluster = TestCluster();
   cluster.memory_patterns = {{MemoryPattern::kAdamW, BytesPerSecond(2'000'000'000'000)}};
-  Work work;
-  work.kind = Work::Kind::kMemory;
-  work.pattern = MemoryPattern::kAdamWUneven;
-  work.moved = Bytes(2'000'000'000);
-  work.launches = 1;
+  const Work work = MemoryWork(MemoryPattern::kAdamWUneven, Bytes(2'000'000'000));
   EXPECT_EQ(CostOf(work, nullptr, cluster).device, Duration::FromUs(1000));
   cluster.memory_patterns.push_back(
       {MemoryPattern::kAdamWUneven, BytesPerSecond(1'000'000'000'000)});
@@ -524,11 +522,7 @@ TEST(WorkCostTest, UnevenOptimizersHaveTheRateOfEvenOnesWithoutTheirOwn) {
 // Whatever pattern, and gradients that at::cat brings together, too.
 TEST(WorkCostTest, MemoryWorkStartsAfterTheEventThatLetsIt) {
   Cluster cluster = TestCluster();
-  Work work;
-  work.kind = Work::Kind::kMemory;
-  work.pattern = MemoryPattern::kScale;
-  work.moved = Bytes(1'000'000);
-  work.launches = 1;
+  const Work work = MemoryWork(MemoryPattern::kScale, Bytes(1'000'000));
   EXPECT_EQ(CostOf(work, nullptr, cluster).start, Duration());
   cluster.gpu = GpuWithKernels();
   cluster.gpu.gaps.start = Duration::FromUs(6);
