@@ -46,7 +46,7 @@ SimulationOptions FromTheFirst(const FirstSteps& steps,
   }
   options.awaited_steps = steps.awaited;
   options.warmup_steps = steps.warmup;
-  options.measured_steps = steps.measured;
+  options.measured_steps = steps.measured.value_or(1);
   return options;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "model/cost/cluster.h"
@@ -10,12 +11,16 @@
 
 namespace dcsim {
 
+/// Steps after which a cache that still changes is no longer looked at.
+inline constexpr std::uint32_t kMostSteps = 100;
+
 /// How a job begins, and which of its steps are looked at.
 struct FirstSteps {
   bool modules_load = true;   // in its first step; not where the process has run such a step before
   std::uint32_t awaited = 0;  // steps at whose end the host waits for the GPU, to read the loss
   std::uint32_t warmup = 2;   // before the steps that count
-  std::uint32_t measured = 1;  // that count
+  std::optional<std::uint32_t> measured = {};  // that count; nothing: one, or, where memory does
+                                               // not follow time, until the cache no longer changes
 };
 
 /// Whether the pace of the host decides when memory comes back (Buffer::recorded_streams), so that

@@ -25,8 +25,9 @@ inline constexpr std::array<double, 5> kHostsTried = {0.7, 1.4, 2, 2.8, 4};
 /// - where buffers wait for streams that use them (Buffer::recorded_streams), how far the host is
 ///   ahead of the GPU: hosts of other paces are tried, unless the options name the host's.
 ///
-///   costs     by work
-///   options   of the simulation whose peak is in question
+///   costs     by work; like all options but the allocator's they matter where memory follows time
+///   options   of the simulation whose peak is in question. Where memory does not follow time the
+///             peak is that of steps until the cache no longer changes (SettledMemory)
 Bytes MostReserved(const Schedule& schedule,
                    std::span<const WorkCost> costs,
                    SimulationOptions options);

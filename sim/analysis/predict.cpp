@@ -10,6 +10,7 @@
 #include "model/ir/task_label.h"
 #include "model/passes/lower.h"
 #include "sim/analysis/most_reserved.h"
+#include "sim/analysis/settled_memory.h"
 #include "sim/analysis/step_clock.h"
 #include "sim/analysis/step_metrics.h"
 #include "sim/analysis/timeline_recorder.h"
@@ -112,6 +113,29 @@ SimulationOptions JobOptions(const Schedule& schedule,
              : options;
 }
 
+/// Adds what the steps of a job need beyond the one that was simulated.
+void AddLaterSteps(AllocatorStats& memory,
+                   const Schedule& schedule,
+                   std::span<const WorkCost> costs,
+                   const PredictionInputs& inputs) {
+  if (MemoryFollowsTime(schedule)) {
+    const Simulation job =
+        Simulate(schedule, costs, JobOptions(schedule, inputs, inputs.first_steps), {});
+    if (job.outcome == Outcome::kCompleted) {
+      memory.reserved = job.memory.reserved;
+      memory.active = job.memory.active;
+    }
+    return;
+  }
+  const AllocatorConfig allocator = OptionsFor(schedule, inputs).allocator;
+  const AllocatorStats settled = SettledMemory(schedule, allocator, inputs.first_steps);
+  if (settled.reserved.peak <= allocator.capacity) {
+    memory.allocated = settled.allocated;
+    memory.active = settled.active;
+    memory.reserved = settled.reserved;
+  }
+}
+
 }  // namespace
 
 Schedule LowerFor(const Plan& plan, const PredictionInputs& inputs) {
@@ -207,13 +231,8 @@ Prediction Predict(const Schedule& schedule,
     observers.push_back(&recorder);
   }
   Simulation simulation = Simulate(schedule, costs, options, observers);
-  if (MemoryFollowsTime(schedule) && simulation.outcome == Outcome::kCompleted) {
-    const Simulation job =
-        Simulate(schedule, costs, JobOptions(schedule, inputs, inputs.first_steps), {});
-    if (job.outcome == Outcome::kCompleted) {
-      simulation.memory.reserved = job.memory.reserved;
-      simulation.memory.active = job.memory.active;
-    }
+  if (simulation.outcome == Outcome::kCompleted) {
+    AddLaterSteps(simulation.memory, schedule, costs, inputs);
   }
 
   Prediction prediction;

@@ -22,7 +22,7 @@ struct PredictionInputs {
   double clock_mhz = 0;  // SM clock; 0: that which its power limit leaves a GPU in each schedule
   std::vector<TaskPace> host_pace = {};              // as in SimulationOptions
   std::vector<SegmentPlace> recorded_segments = {};  // as in AllocatorConfig
-  FirstSteps first_steps = {};  // how the job begins, where memory follows time
+  FirstSteps first_steps = {};  // how the job begins, and which of its steps count for memory
 };
 
 /// The schedule of a plan on this cluster's GPUs: Lower with the profile's footprints and the GPU's
@@ -62,9 +62,10 @@ Bytes MostReservedBy(const Schedule& schedule,
                      const PredictionInputs& inputs);
 
 /// Simulates a schedule and reports it in the keys of a result. Where memory follows time what is
-/// reserved, and active, is that of a job that is simulated from its first step on. Where the
-/// allocator may have to give cache back, so that steps differ, the measured step is the typical
-/// one (AtTypicalStep).
+/// reserved, and active, is that of a job that is simulated from its first step on; elsewhere peaks
+/// are those of the steps until the cache no longer changes (SettledMemory). Where the allocator
+/// may have to give cache back, so that steps differ, the measured step is the typical one
+/// (AtTypicalStep).
 ///
 ///   keep_timeline   whether the measured step is kept task by task
 ///

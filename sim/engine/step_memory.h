@@ -43,6 +43,9 @@ class StepMemory {
   /// As of the allocator.
   std::uint64_t recorded_events() const { return allocator_.recorded_events(); }
   std::uint64_t taken_back() const { return allocator_.taken_back(); }
+  /// Where everything lies: two steps that leave the same layout are followed by the same, if
+  /// nothing waits for an event. By address segments and their blocks, then each buffer's block.
+  std::vector<std::uint64_t> Layout() const;
   /// Bytes given back to the driver by calls `first` and later.
   Bytes given_back_since(std::size_t first) const;
 

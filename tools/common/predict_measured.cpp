@@ -86,11 +86,13 @@ FirstSteps FirstStepsOf(const Result& measured, const HostCosts& host) {
   if (!measured.measurement || measured.measurement->step_times.empty()) {
     return steps;
   }
-  constexpr std::size_t kMost = 100;  // the cache no longer grows then
   const MeasurementNotes& notes = *measured.measurement;
-  steps.awaited = static_cast<std::uint32_t>(std::min(notes.losses.size(), kMost));
+  const auto count_of = [](const auto& each) {
+    return static_cast<std::uint32_t>(std::min<std::size_t>(each.size(), kMostSteps));
+  };
+  steps.awaited = count_of(notes.losses);
   steps.warmup = steps.awaited;
-  steps.measured = static_cast<std::uint32_t>(std::min(notes.step_times.size(), kMost));
+  steps.measured = count_of(notes.step_times);
   for (const RankReadings& rank : notes.ranks) {
     Duration read;
     for (const auto& time : rank.first_host.times) {
