@@ -10,7 +10,9 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/mm.h>
+#include <ATen/ops/mul.h>
 #include <ATen/ops/randn.h>
+#include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/sum.h>
 
 namespace dcsim::exec {
@@ -54,12 +56,13 @@ std::array<ComputeKernel, 2> Attention(std::int64_t batch,
 }
 
 /// Of tensors of `mebibytes` each.
-std::array<ComputeKernel, 3> Streaming(std::int64_t mebibytes) {
+std::array<ComputeKernel, 4> Streaming(std::int64_t mebibytes) {
   constexpr std::int64_t kColumns = 4096;
   const std::int64_t rows = (mebibytes << 20) / 2 / kColumns;
   const at::Tensor a = at::randn({rows, kColumns}, OnGpu());
   at::Tensor out = at::empty_like(a);
   at::Tensor sums = at::empty({rows, 1}, OnGpu());
+  const at::Tensor two = at::scalar_tensor(2, at::kFloat);  // of the host: a constant of the kernel
   const std::string size = " " + std::to_string(mebibytes) + " MiB";
   const std::int64_t elements = rows * kColumns;
   const Bytes bytes = Bytes::MiB(mebibytes);
@@ -68,6 +71,11 @@ std::array<ComputeKernel, 3> Streaming(std::int64_t mebibytes) {
                         elements,
                         {bytes, bytes},
                         [a, out]() mutable { at::add_out(out, a, a); }},
+          ComputeKernel{"mul" + size,
+                        DeviceUse::kStreaming,
+                        elements,
+                        {bytes, bytes},
+                        [a, out, two]() mutable { at::mul_out(out, a, two); }},
           ComputeKernel{"softmax" + size,
                         DeviceUse::kStreaming,
                         elements,
@@ -90,7 +98,8 @@ std::vector<ComputeKernel> ComputeKernels() {
                                                                         {4096, 12288, 4096},
                                                                         {8192, 8192, 2048},
                                                                         {1024, 6400, 1600},
-                                                                        {4096, 1600, 6400}}) {
+                                                                        {4096, 1600, 6400},
+                                                                        {2816, 3072, 4096}}) {
     kernels.push_back(Product(m, n, k));
   }
   for (const auto& [batch, heads, sequence, width] :

@@ -42,9 +42,12 @@ class Benchmark {
 
   std::vector<ContentionSample> Run(const std::function<void(const std::string&)>& report) {
     const std::vector<SideWork> works = SideWorks();
-    std::vector<Duration> alone;
+    std::vector<Alone> alone;
     for (const SideWork& work : works) {
-      alone.push_back(TimeAlone(work));
+      alone.push_back({TimeAlone(work), {}});
+      if (work.at_once) {
+        alone.back().moving = TimeAlone({work.name, work.use, work.at_once});
+      }
     }
     std::vector<ContentionSample> samples;
     for (const ComputeKernel& kernel : ComputeKernels()) {
@@ -56,8 +59,9 @@ class Benchmark {
     }
     for (std::size_t i = 0; i < works.size(); ++i) {
       for (std::size_t j = 0; j < works.size(); ++j) {
-        if (works[i].use == DeviceUse::kCollective && works[j].use == DeviceUse::kSideStreaming) {
-          samples.push_back(BesideCopies(works[i], alone[i], works[j], alone[j]));
+        if (works[i].use == DeviceUse::kCollective && works[j].use == DeviceUse::kSideStreaming &&
+            works[j].kernels == 1) {
+          samples.push_back(BesideCopies(works[i], alone[i], works[j], alone[j].time));
         }
       }
     }
@@ -67,6 +71,12 @@ class Benchmark {
   }
 
  private:
+  /// Of a side stream's work.
+  struct Alone {
+    Duration time;
+    Duration moving;  // the same by one kernel; 0 where it is one
+  };
+
   Communicator& communicator() { return *communicators_.front(); }
 
   at::Tensor Part(const at::Tensor& tensor, Bytes payload) const {
@@ -102,7 +112,46 @@ class Benchmark {
       works.push_back(
           {"divide " + PrintBytes(size), DeviceUse::kSideStreaming, [to] { to.div_(2); }});
     }
+    AddManyKernels(works);
     return works;
+  }
+
+  /// Copies and divisions of as many tensors, as of a model's gradients.
+  void AddManyKernels(std::vector<SideWork>& works) {
+    constexpr std::int64_t kTensors = 32;
+    const std::vector<at::Tensor> from = whole_.chunk(kTensors);
+    const std::vector<at::Tensor> to = other_whole_.chunk(kTensors);
+    const std::string each =
+        std::to_string(kTensors) + " x " + PrintBytes(Bytes(kLargest.count() / kTensors));
+    const auto add = [&](const std::string& what, std::function<void()> run,
+                         std::function<void()> at_once) {
+      works.push_back({what + " " + each, DeviceUse::kSideStreaming, std::move(run), Bytes(),
+                       kTensors, std::move(at_once)});
+    };
+    add(
+        "copy",
+        [from, to] {
+          for (std::size_t i = 0; i < to.size(); ++i) {
+            to[i].copy_(from[i], /*non_blocking=*/true);
+          }
+        },
+        [this] { other_whole_.copy_(whole_, /*non_blocking=*/true); });
+    add(
+        "divide",
+        [to] {
+          for (const at::Tensor& tensor : to) {
+            tensor.div_(2);
+          }
+        },
+        [this] { other_whole_.div_(2); });
+  }
+
+  /// Ops that run at least as long as the work beside them: of many kernels one for each op.
+  static std::size_t OpsBeside(const SideWork& work, Duration alone, std::int64_t period) {
+    constexpr std::size_t kMost = 260;
+    const auto needed = static_cast<std::size_t>(alone.ns() * 5 / 2 / period) + 5;
+    const std::size_t kernels = work.kernels > 1 ? static_cast<std::size_t>(work.kernels) : 0;
+    return OverlappedRun::kOpsBefore + std::min(needed + kernels, kMost);
   }
 
   static std::int64_t TimeOf(const std::vector<Span>& ranks, DeviceUse use) {
@@ -142,13 +191,21 @@ class Benchmark {
   std::int64_t PeriodAlone(const ComputeKernel& kernel) {
     constexpr std::size_t kOps = 20;
     std::vector<std::int64_t> periods;
+    std::vector<std::int64_t> gaps;
     for (int i = 0; i < kWarmup + kRepeats; ++i) {
       const OverlappedSpans seen = overlapped_.Run(&kernel, kOps, nullptr);
       last_kernel_ = seen.last_kernel;
+      gaps.push_back(GapBefore(seen));
       periods.push_back((seen.ops.back().start - seen.ops[OverlappedRun::kOpsBefore].start) /
                         static_cast<std::int64_t>(kOps - OverlappedRun::kOpsBefore - 1));
     }
+    gap_alone_ = Median(gaps);
     return Median(periods);
+  }
+
+  /// From the end of the op that side work waits for to the next one's start.
+  static std::int64_t GapBefore(const OverlappedSpans& seen) {
+    return seen.ops[OverlappedRun::kOpsBefore].start - seen.ops[OverlappedRun::kOpsBefore - 1].end;
   }
 
   /// Of the side work's time beside compute on this rank, the share that compute lost, per mille.
@@ -168,13 +225,15 @@ class Benchmark {
 
   /// What `times`, one a repeat, say of work beside another.
   static ContentionSample SampleOf(const SideWork& work,
-                                   Duration alone,
+                                   const Alone& alone,
                                    const std::vector<std::int64_t>& times) {
     ContentionSample sample;
     sample.beside = work.name;
     sample.beside_use = work.use;
     sample.payload = work.payload;
-    sample.beside_alone = alone;
+    sample.kernels = work.kernels;
+    sample.beside_moving = alone.moving;
+    sample.beside_alone = alone.time;
     sample.beside_time = Duration::FromNs(Median(times));
     const auto [least, most] = std::minmax_element(times.begin(), times.end());
     sample.beside_spread = static_cast<double>(*most - *least) / static_cast<double>(Median(times));
@@ -184,18 +243,19 @@ class Benchmark {
   ContentionSample Beside(const ComputeKernel& kernel,
                           std::int64_t period,
                           const SideWork& work,
-                          Duration alone) {
-    constexpr std::size_t kMostOps = 260;
-    const auto needed = static_cast<std::size_t>(alone.ns() * 5 / 2 / period) + 5;
-    const std::size_t count = OverlappedRun::kOpsBefore + std::min(needed, kMostOps);
+                          const Alone& alone) {
+    const std::size_t count = OpsBeside(work, alone.time, period);
     std::vector<std::int64_t> lost;
     std::vector<std::int64_t> times;
     std::vector<std::int64_t> delays;
     std::vector<std::int64_t> skews;
+    std::vector<std::int64_t> first_delays;
     for (int i = 0; i < kWarmup + kRepeats; ++i) {
       const OverlappedSpans seen = overlapped_.Run(&kernel, count, &work);
       const std::int64_t delay = seen.side->start - seen.ops[OverlappedRun::kOpsBefore - 1].end;
-      const auto all = Share({seen.side->start, seen.side->end, delay, LostPermille(seen, period)});
+      const std::int64_t gap = GapBefore(seen);
+      const auto all =
+          Share({seen.side->start, seen.side->end, delay, LostPermille(seen, period), gap});
       if (i < kWarmup) {
         continue;
       }
@@ -204,6 +264,9 @@ class Benchmark {
         ranks.push_back({numbers.at(0), numbers.at(1)});
         delays.push_back(numbers.at(2));
         lost.push_back(numbers.at(3));
+        if (delays.back() < numbers.at(4)) {
+          first_delays.push_back(numbers.at(4) - gap_alone_);
+        }
       }
       const auto by_start = [](const Span& a, const Span& b) { return a.start < b.start; };
       const auto [first, last] = std::minmax_element(ranks.begin(), ranks.end(), by_start);
@@ -219,15 +282,19 @@ class Benchmark {
     sample.compute_speed = 1 - Mean(lost) / 1000;
     sample.start_delay = Duration::FromNs(Median(delays));
     sample.skew = Duration::FromNs(Median(skews));
+    if (!first_delays.empty()) {
+      sample.first = static_cast<double>(first_delays.size()) / static_cast<double>(delays.size());
+      sample.first_delay = Duration::FromNs(Median(first_delays));
+    }
     return sample;
   }
 
   /// A collective beside copies of another side stream, back to back for longer than it takes.
   ContentionSample BesideCopies(const SideWork& collective,
-                                Duration alone,
+                                const Alone& alone,
                                 const SideWork& copy,
                                 Duration copy_alone) {
-    const auto count = static_cast<std::size_t>(4 * alone.ns() / copy_alone.ns()) + 3;
+    const auto count = static_cast<std::size_t>(4 * alone.time.ns() / copy_alone.ns()) + 3;
     std::vector<std::int64_t> times;
     std::vector<std::int64_t> copies;
     for (int i = 0; i < kWarmup + kRepeats; ++i) {
@@ -309,7 +376,8 @@ class Benchmark {
   at::Tensor other_whole_;
   at::Tensor other_shard_;
   std::vector<at::Tensor> peers_;
-  KernelRecord last_kernel_;  // of the op that was timed alone last
+  KernelRecord last_kernel_;    // of the op that was timed alone last
+  std::int64_t gap_alone_ = 0;  // before that op
   int exchanges_ = 0;
 };
 

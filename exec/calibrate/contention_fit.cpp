@@ -3,43 +3,16 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <numeric>
 #include <set>
 #include <vector>
+
+#include "exec/calibrate/fit_search.h"
+#include "model/base/median.h"
 
 namespace dcsim::exec {
 namespace {
 
 using Samples = std::span<const ContentionSample>;
-
-double Mean(const std::vector<double>& values) {
-  return values.empty() ? 1
-                        : std::accumulate(values.begin(), values.end(), 0.0) /
-                              static_cast<double>(values.size());
-}
-
-std::int32_t Permille(double share) {
-  constexpr double kLeast = 0.01;
-  return static_cast<std::int32_t>(
-      std::lround(std::clamp(share, kLeast, 1.0) * Contention::kAlone));
-}
-
-/// Argument with the least cost, of `from`, `from` + `step`, … up to `to`.
-double Least(double from, double to, double step, const std::function<double(double)>& cost) {
-  double best = from;
-  double least = cost(from);
-  for (double x = from + step; x <= to + step / 2; x += step) {
-    const double here = cost(x);
-    best = here < least ? x : best;
-    least = std::min(least, here);
-  }
-  return best;
-}
-
-double SquaredLog(double a, double b) {
-  const double difference = std::log(a / b);
-  return difference * difference;
-}
 
 double ProductSpeed(std::int64_t tiles, double lost, int multiprocessors) {
   const auto all = static_cast<double>(multiprocessors);
@@ -89,7 +62,9 @@ class Fit {
     FitProducts();
     FitStreaming();
     FitSideRates();
+    FitMany();
     FitCollectives();
+    FitFirst();
     FitErrors();
     return fit_;
   }
@@ -105,7 +80,7 @@ class Fit {
                          const std::function<double(const ContentionSample&)>& value) const {
     std::vector<double> values;
     for (const ContentionSample& sample : samples_) {
-      if (sample.use == use && sample.beside_use == beside) {
+      if (sample.use == use && sample.beside_use == beside && !BesideMany(sample)) {
         values.push_back(value(sample));
       }
     }
@@ -129,12 +104,15 @@ class Fit {
     }
   }
 
+  /// A product of two waves or fewer takes twice as long whatever it loses: a persistent one's
+  /// thread blocks are given their first two tiles beforehand.
   void FitProducts() {
     const int most = machine_.multiprocessors / 2;
+    const std::int64_t given = 2 * std::int64_t{machine_.multiprocessors};
     const double lost = Least(1, most, 1, [&](double x) {
       double cost = 0;
       for (const ContentionSample& s : samples_) {
-        if (TellsSpeed(s) && s.tiles > 0) {
+        if (TellsSpeed(s) && s.tiles > given) {
           cost += SquaredLog(ProductSpeed(s.tiles, x, machine_.multiprocessors), s.compute_speed);
         }
       }
@@ -169,6 +147,38 @@ class Fit {
           Permille(Mean(Of(use, DeviceUse::kSideStreaming, [](const ContentionSample& s) {
             return s.beside_alone.seconds() / s.beside_time.seconds();
           })));
+    }
+  }
+
+  void FitMany() {
+    const auto many = FitSideKernels(samples_, machine_.multiprocessors);
+    if (!many) {
+      return;
+    }
+    fit_.many = many;
+    fit_.contention.side_kernels = many->kernels;
+    fit_.contention.copy_multiprocessors = many->copy_multiprocessors;
+    Rate(DeviceUse::kMatmul, DeviceUse::kSideStreaming) = Permille(many->product_speed);
+    Rate(DeviceUse::kSideStreaming, DeviceUse::kMatmul) = Permille(many->copy_rate);
+  }
+
+  /// Which is first where an op's end lets a collective start and another op.
+  void FitFirst() {
+    std::vector<double> first;
+    std::vector<Duration> delays;
+    for (const ContentionSample& s : samples_) {
+      if (BesideCollective(s) && s.use != DeviceUse::kCollective &&
+          s.use != DeviceUse::kSideStreaming) {
+        first.push_back(s.first);
+        if (s.first > 0) {
+          delays.push_back(s.first_delay);
+        }
+      }
+    }
+    if (!delays.empty()) {
+      fit_.first_delay = RangeOf(delays);
+      fit_.contention.first_permille = static_cast<int>(std::lround(Mean(first) * 1000));
+      fit_.contention.first_delay = Median(delays);
     }
   }
 

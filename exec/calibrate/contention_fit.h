@@ -1,8 +1,11 @@
 #pragma once
 
+#include <optional>
 #include <span>
 
 #include "exec/calibrate/contention_sample.h"
+#include "exec/calibrate/fit_search.h"
+#include "exec/calibrate/side_kernels_fit.h"
 #include "model/cost/contention.h"
 
 namespace dcsim::exec {
@@ -11,8 +14,10 @@ namespace dcsim::exec {
 /// sample tells stay as they are in Contention(). How far apart ranks drift is none of them.
 struct ContentionFit {
   Contention contention;
-  double compute_error = 0;  // mean of |speed by the law less measured| / measured
-  double beside_error = 0;   // the same of the side work's time
+  double compute_error = 0;            // mean of |speed by the law less measured| / measured
+  double beside_error = 0;             // the same of the side work's time
+  std::optional<SideKernelsFit> many;  // where copies of many tensors were timed
+  TimeRange first_delay;               // what the pairs say of `comes_first`
 };
 
 /// What the fit has to know of the machine that the samples are from.

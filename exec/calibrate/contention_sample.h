@@ -22,11 +22,17 @@ struct ContentionSample {
   std::string beside;  // "all_gather 128 MiB"
   DeviceUse beside_use = DeviceUse::kCollective;
   Bytes payload;             // of a collective
+  std::int64_t kernels = 1;  // of the work, one behind another
+  Duration beside_moving;    // of many: what one kernel that moves as much takes alone
   Duration beside_alone;     // from the last rank's start to the end
   Duration beside_time;      // the same, beside compute
   double beside_spread = 0;  // 90th less 10th percentile of it, over its median
   Duration start_delay;      // from the end of the op that it waited for until it starts
   Duration skew;             // from the first rank's start to the last one's
+  /// How often, of all ranks and repeats, a collective that an op's end let start did so before the
+  /// next op, and by how much later than usual this one then started.
+  double first = 0;
+  Duration first_delay;
 };
 
 }  // namespace dcsim::exec

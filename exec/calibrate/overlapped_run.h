@@ -22,8 +22,10 @@ namespace dcsim::exec {
 struct SideWork {
   std::string name;
   DeviceUse use = DeviceUse::kCollective;
-  std::function<void()> run;  // on the current stream
-  Bytes payload{};            // of a collective
+  std::function<void()> run;                // on the current stream
+  Bytes payload{};                          // of a collective
+  std::int64_t kernels = 1;                 // that it launches
+  std::function<void()> at_once = nullptr;  // of many: the same by one kernel
 };
 
 /// What one rank saw of a run. Of a gather by copy engines the start is that of the wait's end.

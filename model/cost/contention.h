@@ -52,8 +52,8 @@ struct BesideMemory {
 /// Contention, Many short kernels): each has to find multiprocessors anew.
 struct SideKernels {
   Duration later;    // each comes so much later beside element-wise kernels
-  Duration between;  // so long, or in its last round, they run at the end of a product or of
-                     // attention, and beside none of the rest
+  Duration between;  // so long they run between a product and the next one, besides its last wave,
+                     // and at the end of attention at least
 };
 
 /// How fast a task runs while another one runs beside it, on another stream. Per mille of its speed
@@ -74,6 +74,9 @@ struct Contention {
   Duration crowded_kernel;
   std::optional<BesideMemory> beside_memory;  // none: the class's rate holds for all kernels
   std::optional<SideKernels> side_kernels;    // none: they get on as one kernel does
+  /// Multiprocessors that a copy or division of a side stream needs for all of its speed: a
+  /// product's last wave may leave fewer. 0: the class's rate holds beside all products.
+  int copy_multiprocessors = 0;
   std::int32_t to_host = kAlone;              // of a copy to the host, beside the compute stream
   Duration collective_start;  // beside compute, until all thread blocks of a collective have room,
                               // where `beside_memory` does not say it

@@ -249,6 +249,9 @@ void ReadContention(ObjectReader& fields, Contention& contention) {
   if (fields.Find("collective_multiprocessors") != nullptr) {
     ReadCount(fields, "collective_multiprocessors", contention.collective_multiprocessors);
   }
+  if (fields.Find("copy_multiprocessors") != nullptr) {
+    ReadCount(fields, "copy_multiprocessors", contention.copy_multiprocessors);
+  }
   fields.Optional("streaming_kernel", ReadDuration, contention.streaming_kernel);
   fields.Optional("crowded_kernel", ReadDuration, contention.crowded_kernel);
   fields.Optional("collective_start", ReadDuration, contention.collective_start);

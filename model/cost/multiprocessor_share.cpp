@@ -158,6 +158,7 @@ MultiprocessorShare ShareOf(const Graph& graph,
     const Duration wave = Duration::FromNs(longest.ns() / waves);
     if (tiles % gpu.multiprocessors != 0) {
       share.last_wave = wave;
+      share.last_free = static_cast<std::int32_t>(waves * gpu.multiprocessors - tiles);
     }
     if (kernel->ctas <= gpu.multiprocessors) {
       const OwnTiles own = OwnTilesOf(tiles, gpu);

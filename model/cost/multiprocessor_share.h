@@ -16,6 +16,7 @@ namespace dcsim {
 struct MultiprocessorShare {
   Duration room;                       // longest wait of a kernel of another stream for room
   Duration last_wave;                  // the end of its time, in which some of them are free
+  std::int32_t last_free = 0;          // so many
   std::int32_t beside_collective = 0;  // speed beside a collective, per mille; 0: the class's
   Duration own_tiles;   // of tiles that those thread blocks which find no multiprocessor beside a
                         // collective were given beforehand; 0: none is missing

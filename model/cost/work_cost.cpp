@@ -114,6 +114,7 @@ WorkCost OpCost(const CostInputs& inputs, OpId id) {
   cost.launches = static_cast<std::int32_t>(launched.count);
   cost.room = share.room;
   cost.last_wave = share.last_wave;
+  cost.last_free = share.last_free;
   cost.own_tiles = share.own_tiles;
   cost.own_latest = share.own_latest;
   cost.beside_collective = share.beside_collective;

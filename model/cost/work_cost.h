@@ -40,6 +40,7 @@ struct WorkCost {
   Duration own_tiles{};   // of MultiprocessorShare
   Duration own_latest{};  // the same
   Duration last_wave{};   // of the device time: its end, in which it leaves some of them
+  std::int32_t last_free = 0;  // so many
 };
 
 /// Costs of all works of a schedule, by WorkId.

@@ -155,6 +155,7 @@ class GpuSharing {
   static DeviceUse UseOf(const Stream& state);
   static bool TakesMultiprocessors(const Stream& state);
   static std::int32_t BesideMemoryTraffic(std::int32_t longer, std::int32_t load);
+  std::int32_t RateInLastWave(const Stream& side) const;
   std::pair<std::int64_t, std::int64_t> RoomForManyKernels(const Stream& side) const;
   std::int32_t RateOfManyKernels(const Stream& side) const;
   std::int32_t RateBesideManyKernels(const Stream& side) const;

@@ -23,11 +23,28 @@ std::int32_t GpuSharing::BesideMemoryTraffic(std::int32_t longer, std::int32_t l
   return static_cast<std::int32_t>(kAlone * kAlone / time);
 }
 
-/// How long compute's product or attention leaves room, at its end, for many kernels of a side
-/// stream, and how much later the next one comes for the last of them, which lasts longer.
+/// Speed of a side stream's copy in the last wave of compute's product, which leaves it some
+/// multiprocessors; 0 where that is not known.
+std::int32_t GpuSharing::RateInLastWave(const Stream& side) const {
+  const GpuTask& compute = streams_[kCompute].task;
+  const int needed = options_.contention.copy_multiprocessors;
+  if (compute.use != DeviceUse::kMatmul || compute.last_free == 0 || needed == 0) {
+    return 0;
+  }
+  return side.task.RateOnMultiprocessors(compute.last_free, needed);
+}
+
+/// For how much of their time alone compute's product or attention leaves room, at its end, for
+/// many kernels of a side stream, and how much later the next one comes for the last of them, which
+/// lasts longer.
 std::pair<std::int64_t, std::int64_t> GpuSharing::RoomForManyKernels(const Stream& side) const {
-  const std::int64_t room =
-      std::max(options_.contention.side_kernels->between.ns(), streams_[kCompute].task.LastRound());
+  const GpuTask& compute = streams_[kCompute].task;
+  std::int64_t room = options_.contention.side_kernels->between.ns();
+  if (compute.use == DeviceUse::kMatmul) {
+    room += compute.last_wave * RateInLastWave(side) / Contention::kAlone;
+  } else {
+    room = std::max(room, compute.LastRound());
+  }
   return {room, std::max<std::int64_t>(0, side.task.KernelTime() - room)};
 }
 
@@ -114,6 +131,11 @@ std::int32_t GpuSharing::RateBeside(const Stream& beside, const Stream& disturbi
   const std::int32_t many = beside_compute ? RateOfManyKernels(beside) : 0;
   if (many != 0) {
     return many;
+  }
+  const bool copy = UseOf(beside) == DeviceUse::kSideStreaming && !beside.own_shard;
+  if (const std::int32_t in_last = beside_compute && copy ? RateInLastWave(beside) : 0;
+      in_last != 0) {
+    return in_last;
   }
   const DeviceUse use = UseOf(disturbing);
   const bool collective = use == DeviceUse::kCollective;

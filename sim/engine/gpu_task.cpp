@@ -22,6 +22,7 @@ GpuTask GpuTask::Of(const WorkCost& cost, std::size_t stream) {
   task.start = side ? cost.start.ns() : 0;
   task.room = cost.room.ns();
   task.last_wave = cost.last_wave.ns();
+  task.last_free = cost.last_free;
   task.own_tiles = cost.own_tiles.ns();
   task.own_latest = cost.own_latest.ns();
   return task;
@@ -31,9 +32,13 @@ std::int32_t GpuTask::RateBesideCollective(const Contention& contention) const {
   return beside_collective != 0 ? beside_collective : contention.Rate(use, DeviceUse::kCollective);
 }
 
-std::int64_t GpuTask::LastRound() const {
-  const std::int64_t round = use == DeviceUse::kAttention ? room : last_wave;
-  return round < device ? round : 0;
+std::int32_t GpuTask::RateOnMultiprocessors(std::int64_t found, std::int64_t needed) const {
+  constexpr std::int64_t kAlone = Contention::kAlone;
+  if (found >= needed) {
+    return kAlone;
+  }
+  const std::int64_t time = kAlone - demand + demand * needed / found;
+  return static_cast<std::int32_t>(kAlone * kAlone / time);
 }
 
 std::int32_t GpuTask::RateOfLongerKernels(std::int32_t rate, std::int64_t longer) const {

@@ -23,6 +23,7 @@ struct GpuTask {
   std::int64_t start = 0;       // of WorkCost
   std::int64_t room = 0;        // of WorkCost
   std::int64_t last_wave = 0;   // of WorkCost
+  std::int32_t last_free = 0;   // of WorkCost
   std::int64_t own_tiles = 0;   // of WorkCost
   std::int64_t own_latest = 0;  // of WorkCost
 
@@ -37,9 +38,12 @@ struct GpuTask {
     return std::max<std::int64_t>(1, device / std::max(1, launches));
   }
 
-  /// The end of a product or of attention, in which not all of its thread blocks run any more: the
-  /// last wave of tiles behind others, or how long a thread block of many lasts; 0: not known. ns.
-  std::int64_t LastRound() const;
+  /// How long a thread block of many lasts, which the end of attention leaves others; 0: not known.
+  std::int64_t LastRound() const { return room < device ? room : 0; }
+
+  /// A copy's speed on so many multiprocessors of those that it needs while it moves bytes, which is
+  /// what it demands of its time; per mille.
+  std::int32_t RateOnMultiprocessors(std::int64_t found, std::int64_t needed) const;
 
   /// Its speed where each of its kernels takes `longer` ns more than at `rate`, per mille.
   std::int32_t RateOfLongerKernels(std::int32_t rate, std::int64_t longer) const;

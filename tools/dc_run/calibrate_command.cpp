@@ -5,6 +5,7 @@
 #include "exec/calibrate/collective_benchmark.h"
 #include "exec/calibrate/contention_benchmark.h"
 #include "exec/calibrate/copy_engine_benchmark.h"
+#include "exec/calibrate/drift_benchmark.h"
 #include "exec/calibrate/host_benchmark.h"
 #include "exec/calibrate/host_copy_benchmark.h"
 #include "exec/calibrate/memory_benchmark.h"
@@ -67,6 +68,8 @@ int CalibrateRank(const CalibrateOptions& options,
     result.copy_engines = exec::BenchmarkCopyEngines(*communicators.front(), rendezvous);
     if (!options.contention.empty()) {
       result.contention = exec::BenchmarkContention(communicators, rendezvous, report);
+      report("how ranks drift apart");
+      result.drift = exec::BenchmarkDrift(*communicators.front(), rendezvous);
     }
   }
   if (identity.rank == 0) {

@@ -7,6 +7,7 @@
 #include "exec/calibrate/collective_benchmark.h"
 #include "exec/calibrate/contention_sample.h"
 #include "exec/calibrate/copy_engine_fit.h"
+#include "exec/calibrate/drift_benchmark.h"
 #include "exec/calibrate/host_benchmark.h"
 #include "exec/calibrate/host_copy_benchmark.h"
 #include "exec/calibrate/memory_benchmark.h"
@@ -23,6 +24,7 @@ struct CalibrationResult {
   std::vector<exec::CollectiveSample> collectives;
   std::optional<exec::CopyEngineSample> copy_engines;  // of more than one GPU
   std::vector<exec::ContentionSample> contention;
+  std::vector<exec::DriftSample> drift;
   Json machine;
   Json versions;
   std::string date;

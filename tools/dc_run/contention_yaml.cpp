@@ -1,6 +1,10 @@
 #include "tools/dc_run/contention_yaml.h"
 
+#include <array>
+#include <cstdio>
+
 #include "exec/calibrate/contention_fit.h"
+#include "exec/calibrate/drift_fit.h"
 
 namespace dcsim {
 namespace {
@@ -30,6 +34,46 @@ std::string BesideMemoryText(const BesideMemory& memory) {
   return text;
 }
 
+std::string SideKernelsText(const Contention& contention) {
+  const auto& kernels = contention.side_kernels;
+  return kernels ? "  side_kernels: {later: " + PrintNs(kernels->later) +
+                       ", between: " + PrintNs(kernels->between) + "}\n"
+                 : "";
+}
+
+std::string FirstText(const Contention& contention) {
+  constexpr double kWhole = 1000;
+  return contention.first_permille == 0
+             ? ""
+             : "  comes_first: {share: " + PrintShare(contention.first_permille / kWhole) +
+                   ", delay: " + PrintNs(contention.first_delay) + "}\n";
+}
+
+std::string RangeText(const std::string& name, const exec::TimeRange& range) {
+  return range.samples == 0
+             ? ""
+             : ";\n    " + name + " " + PrintNs(range.least) + " to " + PrintNs(range.most) +
+                   " in " + std::to_string(range.samples) + " pairs";
+}
+
+std::string SideKernelsErrorText(const exec::ContentionFit& fit) {
+  return fit.many ? RangeText("side kernels later", fit.many->later) +
+                        ", mean error of what products leave them " + PrintShare(fit.many->error)
+                  : "";
+}
+
+/// The longest is no result of the calibration.
+std::string DriftText(const std::vector<exec::DriftSample>& samples) {
+  if (samples.empty()) {
+    return "";
+  }
+  const exec::DriftFit fit = exec::FitDrift(samples);
+  std::array<char, 16> rate{};
+  std::snprintf(rate.data(), rate.size(), "%.4f", fit.rate);
+  return "  ranks_apart: {idle: " + PrintNs(fit.idle) + ", rate: " + rate.data() +
+         ", most: 500 us}  # most: not measured\n";
+}
+
 std::string TableText(const Contention& contention) {
   std::string text;
   for (std::size_t work = 0; work < kDeviceUses; ++work) {
@@ -40,11 +84,14 @@ std::string TableText(const Contention& contention) {
   }
   return text +
          "  collective_multiprocessors: " + std::to_string(contention.collective_multiprocessors) +
+         (contention.copy_multiprocessors > 0
+              ? "\n  copy_multiprocessors: " + std::to_string(contention.copy_multiprocessors)
+              : "") +
          "\n  streaming_kernel: " + PrintNs(contention.streaming_kernel) +
          (contention.beside_memory
               ? BesideMemoryText(*contention.beside_memory)
               : "\n  collective_start: " + PrintNs(contention.collective_start)) +
-         "\n";
+         "\n" + SideKernelsText(contention) + FirstText(contention);
 }
 
 std::string SampleText(const exec::ContentionSample& sample) {
@@ -56,7 +103,9 @@ std::string SampleText(const exec::ContentionSample& sample) {
          ", beside_time: " + PrintNs(sample.beside_time) +
          ", spread: " + PrintShare(sample.beside_spread) +
          ", start_delay: " + PrintNs(sample.start_delay) + ", skew: " + PrintNs(sample.skew) +
-         "}\n";
+         ", kernels: " + std::to_string(sample.kernels) +
+         ", moving: " + PrintNs(sample.beside_moving) + ", first: " + PrintShare(sample.first) +
+         ", first_delay: " + PrintNs(sample.first_delay) + "}\n";
 }
 
 }  // namespace
@@ -67,15 +116,22 @@ std::string PrintContentionYaml(const CalibrationResult& result,
   const auto fit = exec::FitContention(
       result.contention, {result.machine.value("multiprocessors", 1),
                           Bytes(result.machine.value("cache_bytes", std::int64_t{0})), gpus});
-  std::string text = "# Made by: " + command + "\ncontention:\n" + TableText(fit.contention) +
-                     "  source: >-\n    dc-run calibrate on " + std::to_string(gpus) + " x " +
-                     result.machine.value("gpu", "") + ", " + result.versions.dump() + " " +
-                     result.date + ": " + std::to_string(result.contention.size()) +
-                     " pairs of kernels; mean error of the speeds of compute " +
-                     PrintShare(fit.compute_error) + ", of the times of what ran beside " +
-                     PrintShare(fit.beside_error) + "\nsamples:   # eight repeats\n";
+  std::string text =
+      "# Made by: " + command + "\ncontention:\n" + TableText(fit.contention) +
+      DriftText(result.drift) + "  source: >-\n    dc-run calibrate on " + std::to_string(gpus) +
+      " x " + result.machine.value("gpu", "") + ", " + result.versions.dump() + " " + result.date +
+      ": " + std::to_string(result.contention.size()) +
+      " pairs of kernels; mean error of the speeds of compute " + PrintShare(fit.compute_error) +
+      ", of the times of what ran beside " + PrintShare(fit.beside_error) +
+      SideKernelsErrorText(fit) + RangeText("comes_first delay", fit.first_delay) +
+      "\nsamples:   # eight repeats\n";
   for (const exec::ContentionSample& sample : result.contention) {
     text += SampleText(sample);
+  }
+  text += "drift:   # of ranks that went on together; twelve repeats\n";
+  for (const exec::DriftSample& sample : result.drift) {
+    text += "  - {since: " + PrintNs(sample.since) + ", apart: " + PrintNs(sample.apart) +
+            ", least: " + PrintNs(sample.least) + ", most: " + PrintNs(sample.most) + "}\n";
   }
   return text;
 }

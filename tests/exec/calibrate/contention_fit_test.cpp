@@ -127,6 +127,32 @@ TEST(ContentionFitTest, CollectivesBesideCopiesShareTheStart) {
   EXPECT_EQ(Rate(fit, DeviceUse::kSideStreaming, kGather), 800);
 }
 
+// Two waves of a product are its thread blocks' first tiles, which no other takes over, whatever is
+// lost: from 264 tiles alone 45 would follow.
+TEST(ContentionFitTest, ProductsOfTwoWavesTellNoMultiprocessors) {
+  const std::vector<ContentionSample> samples = {
+      Sample(DeviceUse::kMatmul, 264, 90, 0.5, 300, 300),
+      Sample(DeviceUse::kMatmul, 512, 170, 4.0 / 6, 300, 300)};
+  const ContentionFit fit = FitContention(samples, kMachine);
+  EXPECT_EQ(fit.contention.collective_multiprocessors, 30);
+}
+
+// Beside products the gather was first in 3 of 8 cases, beside additions in 5 of 8, and the next
+// op came 4 and 6 us later; a copy of another stream tells nothing.
+TEST(ContentionFitTest, CollectivesComeFirstAsOftenAsTheyDid) {
+  std::vector<ContentionSample> samples = {Sample(DeviceUse::kMatmul, 0, 90, 0.5, 40, 60),
+                                           Sample(DeviceUse::kStreaming, 0, 90, 0.5, 40, 60),
+                                           Sample(DeviceUse::kSideStreaming, 0, 90, 0.5, 40, 60)};
+  samples[0].first = 3.0 / 8;
+  samples[0].first_delay = Duration::FromUs(4);
+  samples[1].first = 5.0 / 8;
+  samples[1].first_delay = Duration::FromUs(6);
+  const ContentionFit fit = FitContention(samples, kMachine);
+  EXPECT_EQ(fit.contention.first_permille, 500);
+  EXPECT_EQ(fit.contention.first_delay, Duration::FromUs(6));
+  EXPECT_EQ(fit.first_delay.least, Duration::FromUs(4));
+}
+
 // Copies of a side stream: beside a product 62 us become 93, and the product stands still 60 % of
 // that time.
 TEST(ContentionFitTest, SideStreamsAreMeansOfTheirSamples) {

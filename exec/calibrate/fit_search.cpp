@@ -1,0 +1,47 @@
+#include "exec/calibrate/fit_search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "model/cost/contention.h"
+
+namespace dcsim::exec {
+
+TimeRange RangeOf(const std::vector<Duration>& times) {
+  if (times.empty()) {
+    return {};
+  }
+  const auto [least, most] = std::minmax_element(times.begin(), times.end());
+  return {*least, *most, times.size()};
+}
+
+double Mean(const std::vector<double>& values) {
+  return values.empty() ? 1
+                        : std::accumulate(values.begin(), values.end(), 0.0) /
+                              static_cast<double>(values.size());
+}
+
+std::int32_t Permille(double share) {
+  constexpr double kLeast = 0.01;
+  return static_cast<std::int32_t>(
+      std::lround(std::clamp(share, kLeast, 1.0) * Contention::kAlone));
+}
+
+double Least(double from, double to, double step, const std::function<double(double)>& cost) {
+  double best = from;
+  double least = cost(from);
+  for (double x = from + step; x <= to + step / 2; x += step) {
+    const double here = cost(x);
+    best = here < least ? x : best;
+    least = std::min(least, here);
+  }
+  return best;
+}
+
+double SquaredLog(double a, double b) {
+  const double difference = std::log(a / b);
+  return difference * difference;
+}
+
+}  // namespace dcsim::exec

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "model/base/units.h"
+
+namespace dcsim::exec {
+
+/// From the least to the most that samples say.
+struct TimeRange {
+  Duration least;
+  Duration most;
+  std::size_t samples = 0;
+};
+
+TimeRange RangeOf(const std::vector<Duration>& times);
+
+/// 1 of no values.
+double Mean(const std::vector<double>& values);
+
+/// As Contention has speeds, 10 at least.
+std::int32_t Permille(double share);
+
+/// Argument with the least cost, of `from`, `from` + `step`, … up to `to`.
+double Least(double from, double to, double step, const std::function<double(double)>& cost);
+
+double SquaredLog(double a, double b);
+
+}  // namespace dcsim::exec
