@@ -114,7 +114,10 @@ class StepKit {
   void SetGaps(TaskId task, std::int64_t ns) { cost(task).gaps = Duration::FromNs(ns); }
   void SetStart(TaskId task, std::int64_t ns) { cost(task).start = Duration::FromNs(ns); }
   void SetRoom(TaskId task, std::int64_t ns) { cost(task).room = Duration::FromNs(ns); }
-  void SetLastWave(TaskId task, std::int64_t ns) { cost(task).last_wave = Duration::FromNs(ns); }
+  void SetLastWave(TaskId task, std::int64_t ns, std::int32_t free = 0) {
+    cost(task).last_wave = Duration::FromNs(ns);
+    cost(task).last_free = free;
+  }
   void SetOwnTiles(TaskId task, std::int64_t ns, std::int64_t latest_ns) {
     cost(task).own_tiles = Duration::FromNs(ns);
     cost(task).own_latest = Duration::FromNs(latest_ns);

@@ -2,13 +2,18 @@
 the default stream: what they take longer, and what the chain does. Needs a GPU; prints one JSON object a line.
 
   python3 tools/oracles/side_kernels.py > configs/measured/h200-side-kernels.jsonl
+  python3 tools/oracles/side_kernels.py "(4 MiB|gpt2).* mm" > configs/measured/h100-side-products.jsonl
+
+The pattern, if any, chooses by what runs beside what, "divide 32 tensors, 4 MiB each beside mm 4096x4096x4096".
 
 `alone_us` is by events, without kernel records; all else by CUPTI's records of one run, after two to warm up.
 """
 
 import json
 import pathlib
+import re
 import statistics
+import sys
 import tempfile
 
 import torch
@@ -21,7 +26,16 @@ LAYERS = {  # elements of one layer's gradients, and how many tensors are taken
     "vit-large": ([1024 * 1024, 1024] * 4 + [4096 * 1024, 4096, 4096 * 1024] + [1024] * 5, 192),
     "1,024 elements each": ([1024], 192),
     "32 MiB each": ([16 << 20], 32),
+    "4 MiB each": ([2 << 20], 32),
 }
+PRODUCTS = [
+    (4096, 6400, 1600),
+    (8192, 8192, 2048),
+    (2048, 2048, 8192),
+    (4096, 4096, 4096),
+    (4096, 6144, 4096),
+    (2816, 3072, 4096),
+]
 SLEEP = 6_000_000  # clocks, while the host issues everything behind it
 BEFORE, BEHIND = 6, 120  # kernels of the chain, before the others are let go and from then on
 
@@ -36,10 +50,15 @@ def doubled(elements):
     return lambda: torch.mul(tensor, 2, out=out)
 
 
+def product(m, n, k):
+    a, b = random(m, k), random(k, n)
+    return f"mm {m}x{n}x{k}", lambda: torch.mm(a, b)
+
+
 def chains():
     large = random(4 * 2048 * 8192)
     sum_of_large = torch.empty_like(large)
-    rows, a, b, c, d = random(16384, 4096), random(4096, 1600), random(1600, 6400), random(8192, 2048), random(2048, 8192)
+    rows = random(16384, 4096)
     short, long = random(4, 32, 2048, 64), random(1, 32, 4096, 128)
     return {
         "mul 52 MB": doubled(4096 * 6400),
@@ -48,8 +67,7 @@ def chains():
         "add 134 MB": lambda: torch.add(large, large, out=sum_of_large),
         "softmax 134 MB": lambda: torch.softmax(rows, 1),
         "sum 134 MB": lambda: rows.sum(0),
-        "mm 4096x6400x1600": lambda: torch.mm(a, b),
-        "mm 8192x8192x2048": lambda: torch.mm(c, d),
+        **dict(product(*sizes) for sizes in PRODUCTS),
         "attention 4x32x2048x64": lambda: scaled_dot_product_attention(short, short, short, is_causal=True),
         "attention 1x32x4096x128": lambda: scaled_dot_product_attention(long, long, long, is_causal=True),
     }
@@ -111,6 +129,7 @@ def beside(side, issue, kernel, count):
 
 def main():
     torch.manual_seed(0)
+    wanted = re.compile(sys.argv[1] if len(sys.argv) > 1 else "")
     side = torch.cuda.Stream(priority=-1)
     kernels = chains()
     print(json.dumps({"gpu": torch.cuda.get_device_name(), "torch": torch.__version__}))
@@ -123,11 +142,14 @@ def main():
             "copy": lambda: [copy.copy_(tensor) for copy, tensor in zip(copies, tensors)],
         }
         for what, issue in ways.items():
+            found = [each for each in kernels.items() if wanted.search(f"{what} {count} tensors, {name} beside {each[0]}")]
+            if not found:
+                continue
             run(side, issue)
             alone = statistics.median(run(side, issue) for _ in range(5))
             row = {"side": f"{what} {count} tensors, {name}", "moved_bytes": 4 * sum(sizes), "alone_us": round(alone, 1)}
             print(json.dumps(row), flush=True)
-            for kernel_name, kernel in kernels.items():
+            for kernel_name, kernel in found:
                 for _ in range(2):
                     run(side, issue, kernel)
                 measured = beside(side, issue, kernel, count)

@@ -191,6 +191,7 @@ TEST(ClusterReaderTest, ContentionIsRead) {
   EXPECT_FALSE(gpu.gaps.start);
   EXPECT_FALSE(gpu.contention.idle_wait);
   EXPECT_EQ(gpu.contention.collective_multiprocessors, 0);
+  EXPECT_EQ(gpu.contention.copy_multiprocessors, 0);
   EXPECT_EQ(gpu.contention.first_permille, 0);
 }
 
@@ -229,6 +230,7 @@ TEST(ClusterReaderTest, LawsOfContentionAreRead) {
       {"queued", "10 us"}, {"start", "6 us"}, {"memory", "2 us"}, {"source", "made up"}};
   document["gpu"]["contention"] = {
       {"collective_multiprocessors", 40},
+      {"copy_multiprocessors", 60},
       {"streaming_kernel", "3 us"},
       {"crowded_kernel", "4 us"},
       {"beside_memory", BesideMemoryOf({{"16 MiB", 1.2}, {"64 MiB", 0.4}})},
@@ -245,6 +247,7 @@ TEST(ClusterReaderTest, LawsOfContentionAreRead) {
   EXPECT_EQ(cluster.gpu.gaps.memory, Duration::FromUs(2));
   EXPECT_EQ(cluster.collective_channels, 24);
   EXPECT_EQ(contention.collective_multiprocessors, 40);
+  EXPECT_EQ(contention.copy_multiprocessors, 60);
   EXPECT_EQ(contention.streaming_kernel, Duration::FromUs(3));
   EXPECT_EQ(contention.crowded_kernel, Duration::FromUs(4));
   ASSERT_TRUE(contention.beside_memory.has_value());

@@ -70,10 +70,13 @@ TEST(MultiprocessorShareTest, AProductThatFitsBesideACollectiveLosesNothing) {
   EXPECT_EQ(Share(DeviceUse::kMatmul, "gemm", 92).beside_collective, 1000);
 }
 
-// 2048 tiles leave multiprocessors free in the last of 16 waves; 2112 and 1056 fill all of them.
+// 2048 tiles leave 16 * 132 - 2048 multiprocessors free in the last of 16 waves; 2112 and 1056 fill
+// all of them.
 TEST(MultiprocessorShareTest, ALastWaveThatIsNotFullLeavesRoom) {
-  EXPECT_EQ(Share(DeviceUse::kMatmul, "nvjet_sm90_tst_128x256_64x4_2x1_v_bz_NTN", 132).last_wave,
-            Duration::FromNs(100'000 / 16));
+  const auto share = Share(DeviceUse::kMatmul, "nvjet_sm90_tst_128x256_64x4_2x1_v_bz_NTN", 132);
+  EXPECT_EQ(share.last_wave, Duration::FromNs(100'000 / 16));
+  EXPECT_EQ(share.last_free, 64);
+  EXPECT_EQ(Share(DeviceUse::kMatmul, "gemm", 2112).last_free, 0);
   EXPECT_EQ(Share(DeviceUse::kMatmul, "gemm", 2112).last_wave, Duration());
   EXPECT_EQ(Share(DeviceUse::kMatmul, "gemm", 1056).last_wave, Duration());
   EXPECT_EQ(Share(DeviceUse::kMatmul, "persistent_gemm", 132).last_wave, Duration());

@@ -11,12 +11,13 @@ namespace {
 using enum StreamRole;
 using enum DeviceUse;
 
-/// Each of many kernels comes 5 ns later beside element-wise work, and they run for 20 ns at the
-/// end of a product; one that runs all the time stops element-wise kernels and leaves products 0.95
+/// Each of many kernels comes 5 ns later beside element-wise work, and they run for 20 ns between
+/// products, besides their last wave, where they need 40 multiprocessors for all of their speed; one that runs all the time stops element-wise kernels and leaves products 0.95
 /// of their speed.
 SimulationOptions ManyKernels() {
   SimulationOptions options = Contending();
   options.contention.side_kernels = SideKernels{Duration::FromNs(5), Duration::FromNs(20)};
+  options.contention.copy_multiprocessors = 40;
   Rate(options, kStreaming, kSideStreaming) = 0;
   Rate(options, kMatmul, kSideStreaming) = 950;
   Rate(options, kSideStreaming, kMatmul) = 300;
@@ -55,16 +56,36 @@ TEST(SimulateSideKernelsTest, TheyRunAtAProductsEnd) {
   EXPECT_EQ(run.at(step.side), (Interval{0, 235}));
 }
 
-// Its last wave takes 40 of its 100 ns: 0.4 of their speed, 42 of the 150 in 106. One of a single
-// wave has no last one that leaves them room.
-TEST(SimulateSideKernelsTest, AProductsLastWaveLeavesThemRoom) {
+struct LastWaveCase {
+  const char* name;
+  std::int64_t last_wave;
+  std::int32_t free;
+  std::int64_t end;
+};
+
+class LastWaveTest : public testing::TestWithParam<LastWaveCase> {};
+
+// A last wave of 40 of the product's 100 ns leaves them 10 of the 40 multiprocessors that they need
+// for the half of their time in which they move bytes: 1 / (0.5 + 0.5 * 4) = 0.4 of their speed, 16
+// ns, besides 20 between products. In 106 ns they do 0.36 of that, 38 of 150, the rest in 112. With
+// all they need they do 0.6, 63.6 of 150; on 2, where all tiles are one wave, 0.095 of 100 ns
+// besides the 20, 0.29.
+TEST_P(LastWaveTest, LeavesThemMultiprocessors) {
   TenKernels step;
   step.kit.SetUse(step.compute, kMatmul);
-  step.kit.SetLastWave(step.compute, 40);
-  EXPECT_EQ(step.kit.Run(ManyKernels()).at(step.side), (Interval{0, 214}));
-  step.kit.SetLastWave(step.compute, 100);
-  EXPECT_EQ(step.kit.Run(ManyKernels()).at(step.side), (Interval{0, 235}));
+  step.kit.SetLastWave(step.compute, GetParam().last_wave, GetParam().free);
+  const RunRecord run = step.kit.Run(ManyKernels());
+  EXPECT_EQ(run.at(step.compute), (Interval{0, 106}));
+  EXPECT_EQ(run.at(step.side), (Interval{0, GetParam().end}));
 }
+
+INSTANTIATE_TEST_SUITE_P(OfAProduct,
+                         LastWaveTest,
+                         testing::Values(LastWaveCase{"SomeAreFree", 40, 10, 218},
+                                         LastWaveCase{"EnoughAreFree", 40, 100, 193},
+                                         LastWaveCase{"OneWave", 100, 2, 226},
+                                         LastWaveCase{"NothingIsKnown", 0, 0, 235}),
+                         [](const auto& row) { return row.param.name; });
 
 // Of three kernels of 50 ns one runs at a product's end, the last 30 of it behind the product: 50
 // of 130 ns, in which the product does its 100, 49 of the 150.
@@ -154,6 +175,15 @@ TEST(SimulateSideKernelsTest, ACopyWaitsForAProductsLastWave) {
   const RunRecord run = step.kit.Run(Contending());
   EXPECT_EQ(run.at(step.compute), (Interval{10, 110}));
   EXPECT_EQ(run.at(step.copy), (Interval{10, 100}));
+}
+
+// These are 10 of the 40 that it needs: 7.5 of its 20 ns beside the product, from 80 to 110.
+TEST(SimulateSideKernelsTest, ALastWaveLeavesACopyFewMultiprocessors) {
+  CopyBehindKernel step(kMatmul);
+  step.kit.SetLastWave(step.compute, 30, 10);
+  SimulationOptions options = Contending();
+  options.contention.copy_multiprocessors = 40;
+  EXPECT_EQ(step.kit.Run(options).at(step.copy), (Interval{10, 123}));
 }
 
 TEST(SimulateSideKernelsTest, AttentionLeavesACopyRoom) {
