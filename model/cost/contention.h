@@ -77,7 +77,7 @@ struct Contention {
   /// Multiprocessors that a copy or division of a side stream needs for all of its speed: a
   /// product's last wave may leave fewer. 0: the class's rate holds beside all products.
   int copy_multiprocessors = 0;
-  std::int32_t to_host = kAlone;              // of a copy to the host, beside the compute stream
+  std::int32_t to_host = kAlone;  // of a copy to the host, beside the compute stream
   Duration collective_start;  // beside compute, until all thread blocks of a collective have room,
                               // where `beside_memory` does not say it
 

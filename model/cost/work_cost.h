@@ -37,9 +37,9 @@ struct WorkCost {
   Duration gaps{};   // of the device time: before and between its kernels, when none runs
   Duration
       room{};  // longest time that a kernel of another stream waits beside it for multiprocessors
-  Duration own_tiles{};   // of MultiprocessorShare
-  Duration own_latest{};  // the same
-  Duration last_wave{};   // of the device time: its end, in which it leaves some of them
+  Duration own_tiles{};        // of MultiprocessorShare
+  Duration own_latest{};       // the same
+  Duration last_wave{};        // of the device time: its end, in which it leaves some of them
   std::int32_t last_free = 0;  // so many
 };
 

@@ -41,8 +41,8 @@ struct GpuTask {
   /// How long a thread block of many lasts, which the end of attention leaves others; 0: not known.
   std::int64_t LastRound() const { return room < device ? room : 0; }
 
-  /// A copy's speed on so many multiprocessors of those that it needs while it moves bytes, which is
-  /// what it demands of its time; per mille.
+  /// A copy's speed on so many multiprocessors of those that it needs while it moves bytes, which
+  /// is what it demands of its time; per mille.
   std::int32_t RateOnMultiprocessors(std::int64_t found, std::int64_t needed) const;
 
   /// Its speed where each of its kernels takes `longer` ns more than at `rate`, per mille.

@@ -12,8 +12,8 @@ using enum StreamRole;
 using enum DeviceUse;
 
 /// Each of many kernels comes 5 ns later beside element-wise work, and they run for 20 ns between
-/// products, besides their last wave, where they need 40 multiprocessors for all of their speed; one that runs all the time stops element-wise kernels and leaves products 0.95
-/// of their speed.
+/// products, besides their last wave, where they need 40 multiprocessors for all of their speed;
+/// one that runs all the time stops element-wise kernels and leaves products 0.95 of their speed.
 SimulationOptions ManyKernels() {
   SimulationOptions options = Contending();
   options.contention.side_kernels = SideKernels{Duration::FromNs(5), Duration::FromNs(20)};
