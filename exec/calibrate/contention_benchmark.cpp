@@ -99,18 +99,20 @@ class Benchmark {
         works.push_back(Collective(static_cast<CollectiveKind>(kind), payload));
       }
     }
-    works.push_back(
-        {"all_gather " + PrintBytes(kLargest) + " by copy engines", DeviceUse::kCopyEngine, [this] {
-           const PeerGather gather{peers_, 0, shard_.numel(), whole_};
-           GatherFromPeers({&gather, 1}, communicator().rank());
-         }});
+    works.push_back({"all_gather " + PrintBytes(kLargest) + " by copy engines",
+                     DeviceUse::kCopyEngine,
+                     [this] {
+                       const PeerGather gather{peers_, 0, shard_.numel(), whole_};
+                       GatherFromPeers({&gather, 1}, communicator().rank());
+                     },
+                     kLargest});
     for (const Bytes size : {Bytes::MiB(32), Bytes::MiB(128)}) {
       const at::Tensor from = Part(whole_, size);
       const at::Tensor to = Part(other_whole_, size);
       works.push_back({"copy " + PrintBytes(size), DeviceUse::kSideStreaming,
-                       [from, to] { to.copy_(from, /*non_blocking=*/true); }});
+                       [from, to] { to.copy_(from, /*non_blocking=*/true); }, size});
       works.push_back(
-          {"divide " + PrintBytes(size), DeviceUse::kSideStreaming, [to] { to.div_(2); }});
+          {"divide " + PrintBytes(size), DeviceUse::kSideStreaming, [to] { to.div_(2); }, size});
     }
     AddManyKernels(works);
     return works;

@@ -12,10 +12,10 @@
 namespace dcsim::exec {
 
 /// Times collectives (NCCL's, and gathers by copy engines), and copies and divisions of side
-/// streams, while the compute stream runs kernels of each kind back to back, collectives beside
-/// copies and divisions of another side stream, and two collectives on two communicators at once.
-/// Spans come from every rank's kernel records on one clock. All ranks call it together with two
-/// communicators; every rank gets the same samples.
+/// streams, of one tensor and of many, while the compute stream runs kernels of each kind back to
+/// back, collectives beside copies and divisions of another side stream, and two collectives on two
+/// communicators at once. Spans come from every rank's kernel records on one clock. All ranks call
+/// it together with two communicators; every rank gets the same samples.
 ///
 /// Ranks go into each repeat together (a collective on the compute stream), with long products in
 /// front, so that the host has issued everything before the first kernel in question runs.

@@ -96,12 +96,31 @@ class Fit {
 
   void FitComputeRates() {
     for (const DeviceUse use : {DeviceUse::kMatmul, DeviceUse::kAttention, DeviceUse::kStreaming}) {
-      for (const DeviceUse beside :
-           {DeviceUse::kSideStreaming, DeviceUse::kCollective, DeviceUse::kCopyEngine}) {
+      for (const DeviceUse beside : {DeviceUse::kSideStreaming, DeviceUse::kCollective}) {
         Rate(use, beside) =
             Permille(Mean(Of(use, beside, [](const auto& s) { return s.compute_speed; })));
       }
+      Rate(use, DeviceUse::kCopyEngine) = Permille(Mean(
+          Of(use, DeviceUse::kCopyEngine, [this](const auto& s) { return SpeedBesidePeers(s); })));
     }
+  }
+
+  /// Compute's speed while a gather by copy engines reads peers' memory. Its end, in which
+  /// multiprocessors copy the rank's own shard, is taken for that part of a copy of as many bytes
+  /// beside the same op.
+  double SpeedBesidePeers(const ContentionSample& gather) const {
+    const auto copy = std::ranges::find_if(samples_, [&](const ContentionSample& s) {
+      return s.compute == gather.compute && s.use == gather.use && s.payload == gather.payload &&
+             s.beside_use == DeviceUse::kSideStreaming && s.kernels == 1;
+    });
+    if (copy == samples_.end()) {
+      return gather.compute_speed;
+    }
+    const double time = gather.beside_time.seconds();
+    const double lost = (1 - gather.compute_speed) * time;
+    const double own_shard = copy->beside_time.seconds() / machine_.ranks;
+    const double lost_to_it = (1 - copy->compute_speed) * own_shard;
+    return 1 - (lost - lost_to_it) / (time - own_shard);
   }
 
   /// A product of two waves or fewer takes twice as long whatever it loses: a persistent one's

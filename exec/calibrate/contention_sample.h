@@ -21,7 +21,7 @@ struct ContentionSample {
 
   std::string beside;  // "all_gather 128 MiB"
   DeviceUse beside_use = DeviceUse::kCollective;
-  Bytes payload;             // of a collective
+  Bytes payload;             // of a collective or of a copy
   std::int64_t kernels = 1;  // of the work, one behind another
   Duration beside_moving;    // of many: what one kernel that moves as much takes alone
   Duration beside_alone;     // from the last rank's start to the end

@@ -23,7 +23,7 @@ struct SideWork {
   std::string name;
   DeviceUse use = DeviceUse::kCollective;
   std::function<void()> run;                // on the current stream
-  Bytes payload{};                          // of a collective
+  Bytes payload{};                          // of a collective or of a copy
   std::int64_t kernels = 1;                 // that it launches
   std::function<void()> at_once = nullptr;  // of many: the same by one kernel
 };

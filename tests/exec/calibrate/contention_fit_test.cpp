@@ -153,6 +153,21 @@ TEST(ContentionFitTest, CollectivesComeFirstAsOftenAsTheyDid) {
   EXPECT_EQ(fit.first_delay.least, Duration::FromUs(4));
 }
 
+// Additions lose 46 of the 230 us of a gather by copy engines, 30 of them while the own shard is
+// copied, half of what a copy of as much takes, beside which they stand still: 16 of 200 are left.
+TEST(ContentionFitTest, TheOwnShardIsNoCopyEngines) {
+  ContentionSample gather = Sample(DeviceUse::kStreaming, 0, 100, 1 - 46.0 / 230, 228, 230);
+  gather.beside_use = DeviceUse::kCopyEngine;
+  gather.payload = Bytes::MiB(128);
+  ContentionSample copy = Sample(DeviceUse::kStreaming, 0, 100, 0, 60, 60);
+  copy.beside_use = DeviceUse::kSideStreaming;
+  copy.payload = Bytes::MiB(128);
+  const ContentionFit fit = FitContention(std::vector{gather, copy}, kMachine);
+  EXPECT_EQ(Rate(fit, DeviceUse::kStreaming, DeviceUse::kCopyEngine), 920);
+  const ContentionFit alone = FitContention({&gather, 1}, kMachine);
+  EXPECT_EQ(Rate(alone, DeviceUse::kStreaming, DeviceUse::kCopyEngine), 800);
+}
+
 // Copies of a side stream: beside a product 62 us become 93, and the product stands still 60 % of
 // that time.
 TEST(ContentionFitTest, SideStreamsAreMeansOfTheirSamples) {
