@@ -3,7 +3,6 @@
 #include <set>
 #include <vector>
 
-#include "model/base/error.h"
 #include "sim/engine/step_memory.h"
 
 namespace dcsim {
@@ -13,10 +12,10 @@ AllocatorStats SettledMemory(const Schedule& schedule,
                              const FirstSteps& steps) {
   config.capacity = kMaxCapacity;
   StepMemory memory(schedule, config);
-  const auto done = [](StepMemory::Status status) {
-    DCSIM_CHECK(status == StepMemory::Status::kDone) << "memory without end is full";
-  };
-  done(memory.AllocateResidents());
+  constexpr auto kDone = StepMemory::Status::kDone;
+  if (memory.AllocateResidents() != kDone) {
+    return memory.stats();
+  }
   const std::uint32_t end = steps.measured ? steps.warmup + *steps.measured : kMostSteps;
   std::set<std::vector<std::uint64_t>> layouts;
   for (std::uint32_t step = 0; step < end; ++step) {
@@ -24,7 +23,9 @@ AllocatorStats SettledMemory(const Schedule& schedule,
       memory.ResetPeaks();
     }
     for (std::size_t task = 0; task < schedule.task_count(); ++task) {
-      done(memory.Run(TaskId(task), step, StreamProgress()));
+      if (memory.Run(TaskId(task), step, StreamProgress()) != kDone) {
+        return memory.stats();
+      }
     }
     if (step + 1 >= steps.warmup && !layouts.insert(memory.Layout()).second) {
       break;

@@ -66,6 +66,18 @@ TEST(SettledMemoryTest, LooksUntilTheCacheNoLongerChanges) {
   EXPECT_EQ(blocks.Reserved({}), blocks.Reserved(AllOf(kMostSteps))) << "with steps to warm up";
 }
 
+TEST(SettledMemoryTest, ARequestThatNoMemoryServesEndsIt) {
+  StepKit kit;
+  const BufferId first = kit.AddBuffer(Bytes::MiB(10));
+  const BufferId second = kit.AddBuffer(kMaxCapacity + Bytes(1));
+  TaskDraft draft;
+  draft.stream = StreamRole::kCompute;
+  draft.Allocate(first);
+  draft.Allocate(second);
+  kit.Add(draft, {1});
+  EXPECT_EQ(SettledMemory(kit.schedule(), {}, {}).reserved.peak, Bytes::MiB(10));
+}
+
 // What a simulation in time comes to.
 TEST(SettledMemoryTest, IsWhatTheSameStepsNeedInTime) {
   const Graph graph = TwoLayers();
