@@ -11,6 +11,7 @@
 #include "exec/calibrate/overlapped_run.h"
 #include "exec/communicator/peer_gather.h"
 #include "exec/communicator/run_collective.h"
+#include "model/base/error.h"
 #include "model/base/median.h"
 #include "model/base/text.h"
 #include "model/cost/multiprocessor_share.h"
@@ -42,12 +43,9 @@ class Benchmark {
 
   std::vector<ContentionSample> Run(const std::function<void(const std::string&)>& report) {
     const std::vector<SideWork> works = SideWorks();
-    std::vector<Alone> alone;
+    std::vector<Duration> alone;
     for (const SideWork& work : works) {
-      alone.push_back({TimeAlone(work), {}});
-      if (work.at_once) {
-        alone.back().moving = TimeAlone({work.name, work.use, work.at_once});
-      }
+      alone.push_back(TimeAlone(work));
     }
     std::vector<ContentionSample> samples;
     for (const ComputeKernel& kernel : ComputeKernels()) {
@@ -55,13 +53,14 @@ class Benchmark {
       const std::int64_t period = PeriodAlone(kernel);
       for (std::size_t i = 0; i < works.size(); ++i) {
         samples.push_back(Beside(kernel, period, works[i], alone[i]));
+        samples.back().beside_moving = MovingAlone(works, alone, works[i]);
       }
     }
     for (std::size_t i = 0; i < works.size(); ++i) {
       for (std::size_t j = 0; j < works.size(); ++j) {
         if (works[i].use == DeviceUse::kCollective && works[j].use == DeviceUse::kSideStreaming &&
             works[j].kernels == 1) {
-          samples.push_back(BesideCopies(works[i], alone[i], works[j], alone[j].time));
+          samples.push_back(BesideCopies(works[i], alone[i], works[j], alone[j]));
         }
       }
     }
@@ -71,12 +70,6 @@ class Benchmark {
   }
 
  private:
-  /// Of a side stream's work.
-  struct Alone {
-    Duration time;
-    Duration moving;  // the same by one kernel; 0 where it is one
-  };
-
   Communicator& communicator() { return *communicators_.front(); }
 
   at::Tensor Part(const at::Tensor& tensor, Bytes payload) const {
@@ -125,27 +118,34 @@ class Benchmark {
     const std::vector<at::Tensor> to = other_whole_.chunk(kTensors);
     const std::string each =
         std::to_string(kTensors) + " x " + PrintBytes(Bytes(kLargest.count() / kTensors));
-    const auto add = [&](const std::string& what, std::function<void()> run,
-                         std::function<void()> at_once) {
-      works.push_back({what + " " + each, DeviceUse::kSideStreaming, std::move(run), Bytes(),
-                       kTensors, std::move(at_once)});
+    const auto add = [&](const std::string& what, std::function<void()> run) {
+      works.push_back(
+          {what + " " + each, DeviceUse::kSideStreaming, std::move(run), kLargest, kTensors});
     };
-    add(
-        "copy",
-        [from, to] {
-          for (std::size_t i = 0; i < to.size(); ++i) {
-            to[i].copy_(from[i], /*non_blocking=*/true);
-          }
-        },
-        [this] { other_whole_.copy_(whole_, /*non_blocking=*/true); });
-    add(
-        "divide",
-        [to] {
-          for (const at::Tensor& tensor : to) {
-            tensor.div_(2);
-          }
-        },
-        [this] { other_whole_.div_(2); });
+    add("copy", [from, to] {
+      for (std::size_t i = 0; i < to.size(); ++i) {
+        to[i].copy_(from[i], /*non_blocking=*/true);
+      }
+    });
+    add("divide", [to] {
+      for (const at::Tensor& tensor : to) {
+        tensor.div_(2);
+      }
+    });
+  }
+
+  /// What one kernel takes alone that moves as much as many do; 0 of work that is one kernel.
+  static Duration MovingAlone(const std::vector<SideWork>& works,
+                              const std::vector<Duration>& alone,
+                              const SideWork& many) {
+    if (many.kernels == 1) {
+      return Duration();
+    }
+    const auto one = std::ranges::find_if(works, [&](const SideWork& work) {
+      return work.use == many.use && work.payload == many.payload && work.kernels == 1;
+    });
+    DCSIM_CHECK(one != works.end()) << "nothing moves as much as " << many.name;
+    return alone[static_cast<std::size_t>(one - works.begin())];
   }
 
   /// Ops that run at least as long as the work beside them: of many kernels one for each op.
@@ -227,15 +227,14 @@ class Benchmark {
 
   /// What `times`, one a repeat, say of work beside another.
   static ContentionSample SampleOf(const SideWork& work,
-                                   const Alone& alone,
+                                   Duration alone,
                                    const std::vector<std::int64_t>& times) {
     ContentionSample sample;
     sample.beside = work.name;
     sample.beside_use = work.use;
     sample.payload = work.payload;
     sample.kernels = work.kernels;
-    sample.beside_moving = alone.moving;
-    sample.beside_alone = alone.time;
+    sample.beside_alone = alone;
     sample.beside_time = Duration::FromNs(Median(times));
     const auto [least, most] = std::minmax_element(times.begin(), times.end());
     sample.beside_spread = static_cast<double>(*most - *least) / static_cast<double>(Median(times));
@@ -245,8 +244,8 @@ class Benchmark {
   ContentionSample Beside(const ComputeKernel& kernel,
                           std::int64_t period,
                           const SideWork& work,
-                          const Alone& alone) {
-    const std::size_t count = OpsBeside(work, alone.time, period);
+                          Duration alone) {
+    const std::size_t count = OpsBeside(work, alone, period);
     std::vector<std::int64_t> lost;
     std::vector<std::int64_t> times;
     std::vector<std::int64_t> delays;
@@ -270,9 +269,7 @@ class Benchmark {
           first_delays.push_back(numbers.at(4) - gap_alone_);
         }
       }
-      const auto by_start = [](const Span& a, const Span& b) { return a.start < b.start; };
-      const auto [first, last] = std::minmax_element(ranks.begin(), ranks.end(), by_start);
-      skews.push_back(last->start - first->start);
+      skews.push_back(Skew(ranks));
       times.push_back(TimeOf(ranks, work.use));
     }
     ContentionSample sample = SampleOf(work, alone, times);
@@ -293,10 +290,10 @@ class Benchmark {
 
   /// A collective beside copies of another side stream, back to back for longer than it takes.
   ContentionSample BesideCopies(const SideWork& collective,
-                                const Alone& alone,
+                                Duration alone,
                                 const SideWork& copy,
                                 Duration copy_alone) {
-    const auto count = static_cast<std::size_t>(4 * alone.time.ns() / copy_alone.ns()) + 3;
+    const auto count = static_cast<std::size_t>(4 * alone.ns() / copy_alone.ns()) + 3;
     std::vector<std::int64_t> times;
     std::vector<std::int64_t> copies;
     for (int i = 0; i < kWarmup + kRepeats; ++i) {

@@ -89,13 +89,13 @@ class DriftBenchmark {
       if (i < kWarmup) {
         continue;
       }
-      const auto by_start = [](const auto& a, const auto& b) { return a.at(1) < b.at(1); };
-      const auto [first, last] = std::minmax_element(ranks.begin(), ranks.end(), by_start);
-      apart.push_back(last->at(1) - first->at(1));
+      std::vector<Span> next;
       std::int64_t sum = 0;
       for (const auto& numbers : ranks) {
         sum += numbers.at(0);
+        next.push_back({numbers.at(1), numbers.at(1)});
       }
+      apart.push_back(Skew(next));
       since.push_back(sum / static_cast<std::int64_t>(ranks.size()));
     }
     const auto [least, most] = std::minmax_element(apart.begin(), apart.end());

@@ -38,6 +38,11 @@ std::int64_t LongestTime(const std::vector<Span>& ranks) {
   return longest;
 }
 
+std::int64_t Skew(const std::vector<Span>& ranks) {
+  const auto [first, last] = std::ranges::minmax_element(ranks, {}, &Span::start);
+  return last->start - first->start;
+}
+
 std::vector<std::vector<std::int64_t>> ExchangeNumbers(Rendezvous& rendezvous,
                                                        const std::string& key,
                                                        const std::vector<std::int64_t>& own) {

@@ -22,6 +22,9 @@ std::int64_t JointTime(const std::vector<Span>& ranks);
 /// Time of work in which no rank waits for another: of the slowest, ns.
 std::int64_t LongestTime(const std::vector<Span>& ranks);
 
+/// From the first rank's start to the last one's, ns.
+std::int64_t Skew(const std::vector<Span>& ranks);
+
 /// Every rank's numbers, by rank. All ranks call it with the same key.
 std::vector<std::vector<std::int64_t>> ExchangeNumbers(Rendezvous& rendezvous,
                                                        const std::string& key,

@@ -22,10 +22,9 @@ namespace dcsim::exec {
 struct SideWork {
   std::string name;
   DeviceUse use = DeviceUse::kCollective;
-  std::function<void()> run;                // on the current stream
-  Bytes payload{};                          // of a collective or of a copy
-  std::int64_t kernels = 1;                 // that it launches
-  std::function<void()> at_once = nullptr;  // of many: the same by one kernel
+  std::function<void()> run;  // on the current stream
+  Bytes payload{};            // of a collective or of a copy
+  std::int64_t kernels = 1;   // that it launches
 };
 
 /// What one rank saw of a run. Of a gather by copy engines the start is that of the wait's end.

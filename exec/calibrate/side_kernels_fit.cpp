@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -27,7 +28,7 @@ struct LeftByProduct {
 };
 
 LeftByProduct LeftBy(const ContentionSample& sample, int multiprocessors) {
-  const std::int64_t waves = (sample.tiles + multiprocessors - 1) / multiprocessors;
+  const std::int64_t waves = DivideUp(sample.tiles, multiprocessors);
   const auto alone = static_cast<double>(sample.compute_alone.ns());
   const double share = sample.beside_alone.seconds() / sample.beside_time.seconds();
   return {alone / sample.compute_speed * share, alone / static_cast<double>(waves),
@@ -36,11 +37,12 @@ LeftByProduct LeftBy(const ContentionSample& sample, int multiprocessors) {
           static_cast<double>(sample.beside_alone.ns() / sample.kernels)};
 }
 
-/// By kind of streaming kernel ("add"), ns.
-std::map<std::string, std::vector<Duration>> LaterByKind(
-    std::span<const ContentionSample> samples) {
+/// By kind of streaming kernel ("add").
+using LaterByKind = std::map<std::string, std::vector<Duration>>;
+
+LaterByKind FindLater(std::span<const ContentionSample> samples) {
   constexpr Duration kLong = Duration::FromUs(15);
-  std::map<std::string, std::vector<Duration>> by_kind;
+  LaterByKind by_kind;
   for (const ContentionSample& s : samples) {
     if (BesideMany(s) && s.use == DeviceUse::kStreaming && s.compute_alone >= kLong) {
       by_kind[s.compute.substr(0, s.compute.find(' '))].push_back(
@@ -50,14 +52,11 @@ std::map<std::string, std::vector<Duration>> LaterByKind(
   return by_kind;
 }
 
-void FitLater(std::span<const ContentionSample> samples, SideKernelsFit& fit) {
+void FitLater(const LaterByKind& by_kind, SideKernelsFit& fit) {
   std::vector<Duration> all;
   std::vector<double> means;
-  for (const auto& [kind, times] : LaterByKind(samples)) {
-    Duration sum;
-    for (const Duration time : times) {
-      sum += time;
-    }
+  for (const auto& [kind, times] : by_kind) {
+    const Duration sum = std::accumulate(times.begin(), times.end(), Duration());
     means.push_back(static_cast<double>(sum.ns()) / static_cast<double>(times.size()));
     all.insert(all.end(), times.begin(), times.end());
   }
@@ -107,11 +106,12 @@ std::optional<SideKernelsFit> FitSideKernels(std::span<const ContentionSample> s
       speeds.push_back(s.compute_speed);
     }
   }
-  if (left.empty() || LaterByKind(samples).empty()) {
+  const LaterByKind later = FindLater(samples);
+  if (left.empty() || later.empty()) {
     return std::nullopt;
   }
   SideKernelsFit fit;
-  FitLater(samples, fit);
+  FitLater(later, fit);
   FitProducts(left, multiprocessors, fit);
   fit.product_speed = Mean(speeds);
   return fit;

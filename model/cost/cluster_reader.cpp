@@ -125,9 +125,7 @@ CollectiveTable ReadTable(const Json& value, const Path& path, Faults& faults) {
   object.Require("kind");
   object.OptionalChoice("kind", CollectiveKindNames(), table.kind);
   ReadCount(object, "ranks", table.ranks);
-  if (object.Find("calls") != nullptr) {
-    ReadCount(object, "calls", table.calls);
-  }
+  ReadOptionalCount(object, "calls", table.calls);
   if (const Json* points = object.RequireArray("points")) {
     const Path here = object.At("points");
     for (std::size_t i = 0; i < points->size(); ++i) {
@@ -245,9 +243,7 @@ Cluster ReadCluster(const Json& document, const Locator& locate) {
   ReadUnalignedCollectives(object, cluster);
   ReadShiftedShardGathers(object, cluster);
   ReadCopyEngines(object, cluster);
-  if (object.Find("collective_channels") != nullptr) {
-    ReadCount(object, "collective_channels", cluster.collective_channels);
-  }
+  ReadOptionalCount(object, "collective_channels", cluster.collective_channels);
   if (const Json* link = object.Require("intra_node")) {
     cluster.intra_node = ReadLink(*link, object.At("intra_node"), faults);
   }

@@ -27,6 +27,12 @@ void ReadCount(ObjectReader& object, std::string_view key, int& target) {
   target = static_cast<int>(count);
 }
 
+void ReadOptionalCount(ObjectReader& object, std::string_view key, int& target) {
+  if (object.Find(key) != nullptr) {
+    ReadCount(object, key, target);
+  }
+}
+
 void ReadRate(ObjectReader& object, std::string_view key, BytesPerSecond& target) {
   object.Required(key, ReadBytesPerSecond, target);
   CheckPositive(object, key, static_cast<double>(target.count()));
@@ -246,12 +252,8 @@ void ReadContention(ObjectReader& fields, Contention& contention) {
       ReadContentionRow(*row, fields.At(name), fields.faults(), contention.permille[work]);
     }
   }
-  if (fields.Find("collective_multiprocessors") != nullptr) {
-    ReadCount(fields, "collective_multiprocessors", contention.collective_multiprocessors);
-  }
-  if (fields.Find("copy_multiprocessors") != nullptr) {
-    ReadCount(fields, "copy_multiprocessors", contention.copy_multiprocessors);
-  }
+  ReadOptionalCount(fields, "collective_multiprocessors", contention.collective_multiprocessors);
+  ReadOptionalCount(fields, "copy_multiprocessors", contention.copy_multiprocessors);
   fields.Optional("streaming_kernel", ReadDuration, contention.streaming_kernel);
   fields.Optional("crowded_kernel", ReadDuration, contention.crowded_kernel);
   fields.Optional("collective_start", ReadDuration, contention.collective_start);

@@ -13,6 +13,8 @@ GpuSpec ReadGpu(const Json& value, const Path& path, Faults& faults);
 void CheckPositive(ObjectReader& object, std::string_view key, double value);
 /// A count from 1 to 1,000,000; required.
 void ReadCount(ObjectReader& object, std::string_view key, int& target);
+/// The same where the key is there.
+void ReadOptionalCount(ObjectReader& object, std::string_view key, int& target);
 /// A number above 0; required.
 void ReadPositive(ObjectReader& fields, std::string_view key, double& target);
 /// A share above 0 and up to 1; required.

@@ -158,6 +158,7 @@ class GpuSharing {
   std::int32_t RateInLastWave(const Stream& side) const;
   std::pair<std::int64_t, std::int64_t> RoomForManyKernels(const Stream& side) const;
   std::int32_t RateOfManyKernels(const Stream& side) const;
+  std::int32_t RateOfCopy(const Stream& side) const;
   std::int32_t RateBesideManyKernels(const Stream& side) const;
   static std::int32_t BesideDemand(std::int32_t rate, std::int32_t demand);
   std::int32_t RateBesideCopy(const Stream& beside, const Stream& copy) const;

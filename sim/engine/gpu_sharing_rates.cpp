@@ -71,6 +71,14 @@ std::int32_t GpuSharing::RateOfManyKernels(const Stream& side) const {
   return static_cast<std::int32_t>(kernel * Contention::kAlone / (kernel + later));
 }
 
+/// Speed beside compute of a side stream's copy, of one kernel or many, by what is known of both; 0
+/// where that is nothing, and of an own shard: its class's.
+std::int32_t GpuSharing::RateOfCopy(const Stream& side) const {
+  const std::int32_t many = RateOfManyKernels(side);
+  const bool one = UseOf(side) == DeviceUse::kSideStreaming && !side.own_shard;
+  return many == 0 && one ? RateInLastWave(side) : many;
+}
+
 /// Speed of compute's product or attention beside a side stream's task of many kernels.
 std::int32_t GpuSharing::RateBesideManyKernels(const Stream& side) const {
   const GpuTask& compute = streams_[kCompute].task;
@@ -128,14 +136,9 @@ std::int32_t GpuSharing::RateBeside(const Stream& beside, const Stream& disturbi
   if (own.to_host && beside_compute) {
     return options_.contention.to_host;
   }
-  const std::int32_t many = beside_compute ? RateOfManyKernels(beside) : 0;
-  if (many != 0) {
-    return many;
-  }
-  const bool copy = UseOf(beside) == DeviceUse::kSideStreaming && !beside.own_shard;
-  if (const std::int32_t in_last = beside_compute && copy ? RateInLastWave(beside) : 0;
-      in_last != 0) {
-    return in_last;
+  const std::int32_t copy = beside_compute ? RateOfCopy(beside) : 0;
+  if (copy != 0) {
+    return copy;
   }
   const DeviceUse use = UseOf(disturbing);
   const bool collective = use == DeviceUse::kCollective;

@@ -169,9 +169,9 @@ std::string PrintNs(Duration time) {
   return std::to_string(time.ns()) + " ns";
 }
 
-std::string PrintShare(double share) {
+std::string PrintShare(double share, int decimals) {
   std::array<char, 16> text{};
-  std::snprintf(text.data(), text.size(), "%.2f", share);
+  std::snprintf(text.data(), text.size(), "%.*f", decimals, share);
   return text.data();
 }
 

@@ -33,7 +33,7 @@ struct CalibrationResult {
 /// "1234 ns": a time as these files take it.
 std::string PrintNs(Duration time);
 /// "0.72".
-std::string PrintShare(double share);
+std::string PrintShare(double share, int decimals = 2);
 
 /// A cluster file (dc-cluster/1) with measured tables, host calls and memory patterns; the link for
 /// other sizes and ranks is fitted to the tables: its latency is the smallest time, its bandwidth

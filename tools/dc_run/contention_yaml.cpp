@@ -1,8 +1,5 @@
 #include "tools/dc_run/contention_yaml.h"
 
-#include <array>
-#include <cstdio>
-
 #include "exec/calibrate/contention_fit.h"
 #include "exec/calibrate/drift_fit.h"
 
@@ -68,10 +65,9 @@ std::string DriftText(const std::vector<exec::DriftSample>& samples) {
     return "";
   }
   const exec::DriftFit fit = exec::FitDrift(samples);
-  std::array<char, 16> rate{};
-  std::snprintf(rate.data(), rate.size(), "%.4f", fit.rate);
-  return "  ranks_apart: {idle: " + PrintNs(fit.idle) + ", rate: " + rate.data() +
-         ", most: 500 us}  # most: not measured\n";
+  constexpr int kDecimals = 4;
+  return "  ranks_apart: {idle: " + PrintNs(fit.idle) +
+         ", rate: " + PrintShare(fit.rate, kDecimals) + ", most: 500 us}  # most: not measured\n";
 }
 
 std::string TableText(const Contention& contention) {

@@ -32,5 +32,11 @@ TEST(JointSpansTest, EveryRankHearsAllNumbersByRank) {
   EXPECT_EQ(heard, own);
 }
 
+// The first of three starts at 5, the last at 30, whenever they end.
+TEST(SkewTest, IsFromTheFirstStartToTheLast) {
+  EXPECT_EQ(Skew({{10, 50}, {30, 40}, {5, 100}}), 25);
+  EXPECT_EQ(Skew({{7, 9}}), 0);
+}
+
 }  // namespace
 }  // namespace dcsim::exec
