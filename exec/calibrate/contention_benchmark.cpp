@@ -1,19 +1,17 @@
 #include "exec/calibrate/contention_benchmark.h"
 
 #include <algorithm>
+#include <optional>
 
 #include <ATen/cuda/CUDAContext.h>
-#include <ATen/ops/zeros.h>
 #include <c10/core/InferenceMode.h>
 
 #include "exec/calibrate/compute_kernels.h"
 #include "exec/calibrate/joint_spans.h"
 #include "exec/calibrate/overlapped_run.h"
-#include "exec/communicator/peer_gather.h"
-#include "exec/communicator/run_collective.h"
+#include "exec/calibrate/side_work.h"
 #include "model/base/error.h"
 #include "model/base/median.h"
-#include "model/base/text.h"
 #include "model/cost/multiprocessor_share.h"
 
 namespace dcsim::exec {
@@ -21,131 +19,100 @@ namespace {
 
 constexpr int kWarmup = 1;
 constexpr int kRepeats = 8;
-constexpr Bytes kLargest = Bytes::MiB(128);
+
+/// What a side stream did alone.
+struct TimedWork {
+  SideWork work;
+  Duration alone;
+};
+
+bool IsCopy(const SideWork& work) {
+  return work.use == DeviceUse::kSideStreaming && work.kernels == 1;
+}
+
+/// Whether the first is timed beside the second on another side stream: what plans bring together.
+bool MeetOnSideStreams(const SideWork& first, const SideWork& second) {
+  if (first.host != HostCopy::kNone || second.host != HostCopy::kNone) {
+    return false;
+  }
+  switch (first.use) {
+    case DeviceUse::kCollective:
+      return IsCopy(second) || second.use == DeviceUse::kCopyEngine;
+    case DeviceUse::kCopyEngine:
+      return IsCopy(second) ||
+             (second.use == DeviceUse::kCollective && second.payload == SideWorks::kLargest);
+    default:
+      return first.kernels > 1 ? second.kernels > 1 : second.use == DeviceUse::kCopyEngine;
+  }
+}
 
 class Benchmark {
  public:
   Benchmark(const std::vector<std::unique_ptr<Communicator>>& communicators, Rendezvous& rendezvous)
-      : communicators_(communicators),
-        rendezvous_(rendezvous),
-        overlapped_(communicator()) {
-    const auto options = at::TensorOptions().dtype(at::kBFloat16).device(at::kCUDA);
-    const std::int64_t elements = kLargest.count() / 2;
-    whole_ = at::zeros({elements}, options);
-    shard_ = at::zeros({elements / communicator().size()}, options);
-    other_whole_ = at::zeros({elements}, options);
-    other_shard_ = at::zeros({elements / communicator().size()}, options);
-    peers_ = communicator().OpenPeers(shard_);
-  }
-  ~Benchmark() { communicator().ClosePeers(std::move(peers_)); }
-  Benchmark(const Benchmark&) = delete;
-  Benchmark& operator=(const Benchmark&) = delete;
+      : rendezvous_(rendezvous),
+        overlapped_(*communicators.front()),
+        side_works_(communicators) {}
 
   std::vector<ContentionSample> Run(const std::function<void(const std::string&)>& report) {
-    const std::vector<SideWork> works = SideWorks();
-    std::vector<Duration> alone;
-    for (const SideWork& work : works) {
-      alone.push_back(TimeAlone(work));
-    }
-    std::vector<ContentionSample> samples;
+    TimeWorks();
     for (const ComputeKernel& kernel : ComputeKernels()) {
       report("beside " + kernel.name);
-      const std::int64_t period = PeriodAlone(kernel);
-      for (std::size_t i = 0; i < works.size(); ++i) {
-        samples.push_back(Beside(kernel, period, works[i], alone[i]));
-        samples.back().beside_moving = MovingAlone(works, alone, works[i]);
-      }
+      BesideCompute(kernel);
     }
-    for (std::size_t i = 0; i < works.size(); ++i) {
-      for (std::size_t j = 0; j < works.size(); ++j) {
-        if (works[i].use == DeviceUse::kCollective && works[j].use == DeviceUse::kSideStreaming &&
-            works[j].kernels == 1) {
-          samples.push_back(BesideCopies(works[i], alone[i], works[j], alone[j]));
+    report("side streams");
+    for (const TimedWork& first : works_) {
+      for (const TimedWork& second : works_) {
+        if (MeetOnSideStreams(first.work, second.work)) {
+          samples_.push_back(BesideOther(first, second));
         }
       }
     }
     report("two communicators");
-    samples.push_back(TwoCommunicators());
-    return samples;
+    samples_.push_back(TwoCommunicators());
+    return std::move(samples_);
   }
 
  private:
-  Communicator& communicator() { return *communicators_.front(); }
-
-  at::Tensor Part(const at::Tensor& tensor, Bytes payload) const {
-    return tensor.narrow(0, 0, tensor.numel() * payload.count() / kLargest.count());
-  }
-
-  SideWork Collective(CollectiveKind kind, Bytes payload) {
-    const at::Tensor whole = Part(whole_, payload);
-    const at::Tensor shard = Part(shard_, payload);
-    const std::string name = std::string(CollectiveKindName(kind)) + " " + PrintBytes(payload);
-    return {name, DeviceUse::kCollective,
-            [this, kind, whole, shard] { RunCollective(communicator(), kind, whole, shard); },
-            payload};
-  }
-
-  std::vector<SideWork> SideWorks() {
-    std::vector<SideWork> works;
-    for (const Bytes payload : {Bytes::MiB(16), Bytes::MiB(128)}) {
-      for (std::size_t kind = 0; kind < CollectiveKindNames().size(); ++kind) {
-        works.push_back(Collective(static_cast<CollectiveKind>(kind), payload));
+  void TimeWorks() {
+    for (const auto& works : {side_works_.Collectives(),
+                              {side_works_.ReadPeers()},
+                              side_works_.Copies(),
+                              side_works_.ManyCopies(),
+                              side_works_.HostCopies()}) {
+      for (const SideWork& work : works) {
+        works_.push_back({work, TimeAlone(work)});
       }
     }
-    works.push_back({"all_gather " + PrintBytes(kLargest) + " by copy engines",
-                     DeviceUse::kCopyEngine,
-                     [this] {
-                       const PeerGather gather{peers_, 0, shard_.numel(), whole_};
-                       GatherFromPeers({&gather, 1}, communicator().rank());
-                     },
-                     kLargest});
-    for (const Bytes size : {Bytes::MiB(32), Bytes::MiB(128)}) {
-      const at::Tensor from = Part(whole_, size);
-      const at::Tensor to = Part(other_whole_, size);
-      works.push_back({"copy " + PrintBytes(size), DeviceUse::kSideStreaming,
-                       [from, to] { to.copy_(from, /*non_blocking=*/true); }, size});
-      works.push_back(
-          {"divide " + PrintBytes(size), DeviceUse::kSideStreaming, [to] { to.div_(2); }, size});
-    }
-    AddManyKernels(works);
-    return works;
   }
 
-  /// Copies and divisions of as many tensors, as of a model's gradients.
-  void AddManyKernels(std::vector<SideWork>& works) {
-    constexpr std::int64_t kTensors = 32;
-    const std::vector<at::Tensor> from = whole_.chunk(kTensors);
-    const std::vector<at::Tensor> to = other_whole_.chunk(kTensors);
-    const std::string each =
-        std::to_string(kTensors) + " x " + PrintBytes(Bytes(kLargest.count() / kTensors));
-    const auto add = [&](const std::string& what, std::function<void()> run) {
-      works.push_back(
-          {what + " " + each, DeviceUse::kSideStreaming, std::move(run), kLargest, kTensors});
-    };
-    add("copy", [from, to] {
-      for (std::size_t i = 0; i < to.size(); ++i) {
-        to[i].copy_(from[i], /*non_blocking=*/true);
-      }
+  /// Each work beside the kernel, and beside streaming kernels the largest collectives also while
+  /// GPUs read each other's memory.
+  void BesideCompute(const ComputeKernel& kernel) {
+    const std::int64_t period = PeriodAlone(kernel);
+    for (const TimedWork& timed : works_) {
+      samples_.push_back(Beside(kernel, period, timed, nullptr));
+    }
+    const auto reads = std::ranges::find_if(works_, [](const TimedWork& timed) {
+      return timed.work.use == DeviceUse::kCopyEngine && timed.work.host == HostCopy::kNone;
     });
-    add("divide", [to] {
-      for (const at::Tensor& tensor : to) {
-        tensor.div_(2);
+    for (const TimedWork& timed : works_) {
+      if (kernel.use == DeviceUse::kStreaming && timed.work.use == DeviceUse::kCollective &&
+          timed.work.payload == SideWorks::kLargest) {
+        samples_.push_back(Beside(kernel, period, timed, &*reads));
       }
-    });
+    }
   }
 
   /// What one kernel takes alone that moves as much as many do; 0 of work that is one kernel.
-  static Duration MovingAlone(const std::vector<SideWork>& works,
-                              const std::vector<Duration>& alone,
-                              const SideWork& many) {
+  Duration MovingAlone(const SideWork& many) const {
     if (many.kernels == 1) {
       return Duration();
     }
-    const auto one = std::ranges::find_if(works, [&](const SideWork& work) {
-      return work.use == many.use && work.payload == many.payload && work.kernels == 1;
+    const auto one = std::ranges::find_if(works_, [&](const TimedWork& timed) {
+      return IsCopy(timed.work) && timed.work.payload == many.payload;
     });
-    DCSIM_CHECK(one != works.end()) << "nothing moves as much as " << many.name;
-    return alone[static_cast<std::size_t>(one - works.begin())];
+    DCSIM_CHECK(one != works_.end()) << "nothing moves as much as " << many.name;
+    return one->alone;
   }
 
   /// Ops that run at least as long as the work beside them: of many kernels one for each op.
@@ -226,33 +193,40 @@ class Benchmark {
   }
 
   /// What `times`, one a repeat, say of work beside another.
-  static ContentionSample SampleOf(const SideWork& work,
-                                   Duration alone,
-                                   const std::vector<std::int64_t>& times) {
+  ContentionSample SampleOf(const TimedWork& timed, const std::vector<std::int64_t>& times) const {
+    const SideWork& work = timed.work;
     ContentionSample sample;
     sample.beside = work.name;
     sample.beside_use = work.use;
+    sample.host = work.host;
     sample.payload = work.payload;
     sample.kernels = work.kernels;
-    sample.beside_alone = alone;
+    sample.beside_moving = MovingAlone(work);
+    sample.beside_alone = timed.alone;
     sample.beside_time = Duration::FromNs(Median(times));
     const auto [least, most] = std::minmax_element(times.begin(), times.end());
     sample.beside_spread = static_cast<double>(*most - *least) / static_cast<double>(Median(times));
     return sample;
   }
 
+  /// `meanwhile` runs on a third stream for longer than the side work takes.
   ContentionSample Beside(const ComputeKernel& kernel,
                           std::int64_t period,
-                          const SideWork& work,
-                          Duration alone) {
-    const std::size_t count = OpsBeside(work, alone, period);
+                          const TimedWork& timed,
+                          const TimedWork* meanwhile) {
+    const SideWork& work = timed.work;
+    const std::size_t count = OpsBeside(work, timed.alone, period);
+    std::optional<OverlappedRun::Repeated> repeated;
+    if (meanwhile != nullptr) {
+      repeated.emplace(meanwhile->work, TimesBeside(timed, *meanwhile));
+    }
     std::vector<std::int64_t> lost;
     std::vector<std::int64_t> times;
     std::vector<std::int64_t> delays;
     std::vector<std::int64_t> skews;
     std::vector<std::int64_t> first_delays;
     for (int i = 0; i < kWarmup + kRepeats; ++i) {
-      const OverlappedSpans seen = overlapped_.Run(&kernel, count, &work);
+      const OverlappedSpans seen = overlapped_.Run(&kernel, count, &work, repeated);
       const std::int64_t delay = seen.side->start - seen.ops[OverlappedRun::kOpsBefore - 1].end;
       const std::int64_t gap = GapBefore(seen);
       const auto all =
@@ -272,7 +246,8 @@ class Benchmark {
       skews.push_back(Skew(ranks));
       times.push_back(TimeOf(ranks, work.use));
     }
-    ContentionSample sample = SampleOf(work, alone, times);
+    ContentionSample sample = SampleOf(timed, times);
+    sample.peers_read = meanwhile != nullptr;
     sample.compute = kernel.name;
     sample.use = kernel.use;
     sample.tiles = Tiles(kernel);
@@ -288,16 +263,18 @@ class Benchmark {
     return sample;
   }
 
-  /// A collective beside copies of another side stream, back to back for longer than it takes.
-  ContentionSample BesideCopies(const SideWork& collective,
-                                Duration alone,
-                                const SideWork& copy,
-                                Duration copy_alone) {
-    const auto count = static_cast<std::size_t>(4 * alone.ns() / copy_alone.ns()) + 3;
+  /// How often work has to be repeated to go on for longer than the other one takes beside it.
+  static std::size_t TimesBeside(const TimedWork& timed, const TimedWork& repeated) {
+    return static_cast<std::size_t>(4 * timed.alone.ns() / repeated.alone.ns()) + 3;
+  }
+
+  /// Work of a side stream beside another side stream's, back to back.
+  ContentionSample BesideOther(const TimedWork& first, const TimedWork& second) {
+    const OverlappedRun::Repeated repeated{second.work, TimesBeside(first, second)};
     std::vector<std::int64_t> times;
-    std::vector<std::int64_t> copies;
+    std::vector<std::int64_t> others;
     for (int i = 0; i < kWarmup + kRepeats; ++i) {
-      const OverlappedSpans seen = overlapped_.RunBoth(collective, copy, count);
+      const OverlappedSpans seen = overlapped_.RunBoth(first.work, repeated);
       std::vector<std::int64_t> own = {seen.side->start, seen.side->end};
       for (const Span& op : seen.ops) {
         if (op.start >= seen.side->start && op.end <= seen.side->end) {
@@ -308,18 +285,19 @@ class Benchmark {
       for (const auto& numbers : Share(own)) {
         ranks.push_back({numbers.at(0), numbers.at(1)});
         if (i >= kWarmup) {
-          copies.insert(copies.end(), numbers.begin() + 2, numbers.end());
+          others.insert(others.end(), numbers.begin() + 2, numbers.end());
         }
       }
       if (i >= kWarmup) {
-        times.push_back(JointTime(ranks));
+        times.push_back(TimeOf(ranks, first.work.use));
       }
     }
-    ContentionSample sample = SampleOf(collective, alone, times);
-    sample.compute = copy.name;
-    sample.use = copy.use;
-    sample.compute_alone = copy_alone;
-    sample.compute_speed = copies.empty() ? 1 : static_cast<double>(copy_alone.ns()) / Mean(copies);
+    ContentionSample sample = SampleOf(first, times);
+    sample.compute = second.work.name;
+    sample.use = second.work.use;
+    sample.compute_alone = second.alone;
+    sample.compute_speed =
+        others.empty() ? 1 : static_cast<double>(second.alone.ns()) / Mean(others);
     return sample;
   }
 
@@ -336,10 +314,8 @@ class Benchmark {
 
   /// A reduce-scatter on the second communicator beside an all-gather on the first.
   ContentionSample TwoCommunicators() {
-    const SideWork gather = Collective(CollectiveKind::kAllGather, kLargest);
-    const SideWork scatter = {
-        "reduce_scatter " + PrintBytes(kLargest), DeviceUse::kCollective,
-        [this] { communicators_.back()->ReduceScatter(other_whole_, other_shard_); }};
+    const SideWork gather = side_works_.Collective(CollectiveKind::kAllGather, SideWorks::kLargest);
+    const SideWork scatter = side_works_.OtherReduceScatter();
     ContentionSample sample;
     sample.compute = scatter.name;
     sample.use = DeviceUse::kCollective;
@@ -350,7 +326,7 @@ class Benchmark {
     std::vector<std::int64_t> gathers;
     std::vector<std::int64_t> scatters;
     for (int i = 0; i < kWarmup + kRepeats; ++i) {
-      const OverlappedSpans own = overlapped_.RunBoth(gather, scatter);
+      const OverlappedSpans own = overlapped_.RunBoth(gather, {scatter});
       std::vector<Span> gather_spans;
       std::vector<Span> scatter_spans;
       for (const auto& numbers :
@@ -367,14 +343,11 @@ class Benchmark {
     return sample;
   }
 
-  const std::vector<std::unique_ptr<Communicator>>& communicators_;
   Rendezvous& rendezvous_;
   OverlappedRun overlapped_;
-  at::Tensor whole_;
-  at::Tensor shard_;
-  at::Tensor other_whole_;
-  at::Tensor other_shard_;
-  std::vector<at::Tensor> peers_;
+  SideWorks side_works_;
+  std::vector<TimedWork> works_;
+  std::vector<ContentionSample> samples_;
   KernelRecord last_kernel_;    // of the op that was timed alone last
   std::int64_t gap_alone_ = 0;  // before that op
   int exchanges_ = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <set>
 #include <vector>
 
@@ -96,31 +97,12 @@ class Fit {
 
   void FitComputeRates() {
     for (const DeviceUse use : {DeviceUse::kMatmul, DeviceUse::kAttention, DeviceUse::kStreaming}) {
-      for (const DeviceUse beside : {DeviceUse::kSideStreaming, DeviceUse::kCollective}) {
+      for (const DeviceUse beside :
+           {DeviceUse::kSideStreaming, DeviceUse::kCollective, DeviceUse::kCopyEngine}) {
         Rate(use, beside) =
             Permille(Mean(Of(use, beside, [](const auto& s) { return s.compute_speed; })));
       }
-      Rate(use, DeviceUse::kCopyEngine) = Permille(Mean(
-          Of(use, DeviceUse::kCopyEngine, [this](const auto& s) { return SpeedBesidePeers(s); })));
     }
-  }
-
-  /// Compute's speed while a gather by copy engines reads peers' memory. Its end, in which
-  /// multiprocessors copy the rank's own shard, is taken for that part of a copy of as many bytes
-  /// beside the same op.
-  double SpeedBesidePeers(const ContentionSample& gather) const {
-    const auto copy = std::ranges::find_if(samples_, [&](const ContentionSample& s) {
-      return s.compute == gather.compute && s.use == gather.use && s.payload == gather.payload &&
-             s.beside_use == DeviceUse::kSideStreaming && s.kernels == 1;
-    });
-    if (copy == samples_.end()) {
-      return gather.compute_speed;
-    }
-    const double time = gather.beside_time.seconds();
-    const double lost = (1 - gather.compute_speed) * time;
-    const double own_shard = copy->beside_time.seconds() / machine_.ranks;
-    const double lost_to_it = (1 - copy->compute_speed) * own_shard;
-    return 1 - (lost - lost_to_it) / (time - own_shard);
   }
 
   /// A product of two waves or fewer takes twice as long whatever it loses: a persistent one's
@@ -245,6 +227,20 @@ class Fit {
     return table;
   }
 
+  /// What copies from other GPUs take longer beside full traffic.
+  std::int32_t BestOfReads() const {
+    const double longer = Least(0, 5, 0.01, [&](double x) {
+      double cost = 0;
+      for (const ContentionSample& s : samples_) {
+        if (s.use == DeviceUse::kStreaming && s.beside_use == DeviceUse::kCopyEngine) {
+          cost += SquaredLog(s.beside_alone.seconds() * (1 + x * Load(s)), s.beside_time.seconds());
+        }
+      }
+      return cost;
+    });
+    return static_cast<std::int32_t>(std::lround(longer * Contention::kAlone));
+  }
+
   double TimesByMemory(const ContentionSample& s, const BesideMemory::Table& table) const {
     return 1 + 1.0 * table.Longer(s.payload) / Contention::kAlone * Load(s);
   }
@@ -278,7 +274,8 @@ class Fit {
       Rate(DeviceUse::kCollective, use) = Permille(best_rate(use, start));
     }
     if (full_traffic_ > 0) {
-      fit_.contention.beside_memory = BesideMemory{machine_.cache, {BestTable(start)}};
+      fit_.contention.beside_memory =
+          BesideMemory{machine_.cache, {BestTable(start)}, BestOfReads()};
     }
     if (HasCopies()) {
       Rate(DeviceUse::kSideStreaming, DeviceUse::kCollective) =
@@ -341,11 +338,29 @@ class Fit {
   ContentionFit fit_;
 };
 
+void AddSideStreams(const SideStreamsFit& fit, Contention& contention) {
+  const auto add = [&](DeviceUse work, DeviceUse beside, const ShareRange& shares) {
+    contention.permille[static_cast<std::size_t>(work)][static_cast<std::size_t>(beside)] =
+        Permille(shares.mean);
+  };
+  add(DeviceUse::kCollective, DeviceUse::kCopyEngine, fit.collective_beside_reads);
+  add(DeviceUse::kCopyEngine, DeviceUse::kCollective, fit.reads_beside_collective);
+  add(DeviceUse::kSideStreaming, DeviceUse::kCopyEngine, fit.copy_beside_reads);
+  add(DeviceUse::kSideStreaming, DeviceUse::kSideStreaming, fit.copies_beside_copies);
+  contention.to_host = Permille(fit.to_host.mean);
+  contention.crowded_kernel = fit.typical_crowded;
+}
+
 }  // namespace
 
 ContentionFit FitContention(std::span<const ContentionSample> samples,
                             const ContentionMachine& machine) {
-  return Fit(samples, machine).Run();
+  std::vector<ContentionSample> beside_compute;
+  std::ranges::remove_copy_if(samples, std::back_inserter(beside_compute), OfSideStreams);
+  ContentionFit fit = Fit(beside_compute, machine).Run();
+  fit.side_streams = FitSideStreams(samples, machine.ranks);
+  AddSideStreams(fit.side_streams, fit.contention);
+  return fit;
 }
 
 }  // namespace dcsim::exec

@@ -6,6 +6,7 @@
 #include "exec/calibrate/contention_sample.h"
 #include "exec/calibrate/fit_search.h"
 #include "exec/calibrate/side_kernels_fit.h"
+#include "exec/calibrate/side_streams_fit.h"
 #include "model/cost/contention.h"
 
 namespace dcsim::exec {
@@ -17,7 +18,8 @@ struct ContentionFit {
   double compute_error = 0;            // mean of |speed by the law less measured| / measured
   double beside_error = 0;             // the same of the side work's time
   std::optional<SideKernelsFit> many;  // where copies of many tensors were timed
-  TimeRange first_delay;               // what the pairs say of `comes_first`
+  SideStreamsFit side_streams;
+  TimeRange first_delay;  // what the pairs say of `comes_first`
 };
 
 /// What the fit has to know of the machine that the samples are from.

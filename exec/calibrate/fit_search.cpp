@@ -16,6 +16,14 @@ TimeRange RangeOf(const std::vector<Duration>& times) {
   return {*least, *most, times.size()};
 }
 
+ShareRange RangeOf(const std::vector<double>& shares) {
+  if (shares.empty()) {
+    return {};
+  }
+  const auto [least, most] = std::minmax_element(shares.begin(), shares.end());
+  return {Mean(shares), *least, *most, shares.size()};
+}
+
 double Mean(const std::vector<double>& values) {
   return values.empty() ? 1
                         : std::accumulate(values.begin(), values.end(), 0.0) /

@@ -17,6 +17,16 @@ struct TimeRange {
 
 TimeRange RangeOf(const std::vector<Duration>& times);
 
+/// The same of shares, and their mean.
+struct ShareRange {
+  double mean = 1;
+  double least = 1;
+  double most = 1;
+  std::size_t samples = 0;
+};
+
+ShareRange RangeOf(const std::vector<double>& shares);
+
 /// 1 of no values.
 double Mean(const std::vector<double>& values);
 

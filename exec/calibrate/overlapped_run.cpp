@@ -15,6 +15,7 @@ namespace dcsim::exec {
 namespace {
 
 constexpr std::uint64_t kSideLabel = 1'000'000;
+constexpr std::uint64_t kMeanwhileLabel = 2'000'000;
 
 void Extend(Span& span, const KernelRecord& record) {
   const auto start = static_cast<std::int64_t>(record.start_ns);
@@ -52,15 +53,30 @@ void OverlappedRun::RunSide(const SideWork& work, at::cuda::CUDAEvent& ready) {
   after_.record(side_stream_);
 }
 
+void OverlappedRun::RunOther(const Repeated& repeated,
+                             std::uint64_t first_label,
+                             at::cuda::CUDAEvent& ready) {
+  const c10::cuda::CUDAStreamGuard guard(other_stream_);
+  ready.block(other_stream_);
+  for (std::size_t i = 0; i < repeated.count; ++i) {
+    const KernelRecorder::Label label(first_label + i);
+    repeated.work.run();
+  }
+}
+
 OverlappedSpans OverlappedRun::Run(const ComputeKernel* kernel,
                                    std::size_t count,
-                                   const SideWork* work) {
+                                   const SideWork* work,
+                                   const std::optional<Repeated>& meanwhile) {
   Align();
   at::cuda::CUDAEvent ready;
   for (std::size_t i = 0; i < count; ++i) {
     if (i == kOpsBefore && work != nullptr) {
       ready.record();
       RunSide(*work, ready);
+      if (meanwhile) {
+        RunOther(*meanwhile, kMeanwhileLabel, ready);
+      }
     }
     const KernelRecorder::Label label(i);
     kernel->run();
@@ -70,26 +86,22 @@ OverlappedSpans OverlappedRun::Run(const ComputeKernel* kernel,
     RunSide(*work, ready);
   }
   c10::cuda::device_synchronize();
-  return Read(count, work);
+  OverlappedSpans seen = Read(count, work);
+  if (count > 0 && work != nullptr && work->use == DeviceUse::kCopyEngine) {
+    const std::int64_t start = seen.ops[kOpsBefore - 1].end;
+    seen.side = Span{start, start + seen.side->time()};
+  }
+  return seen;
 }
 
-OverlappedSpans OverlappedRun::RunBoth(const SideWork& first,
-                                       const SideWork& second,
-                                       std::size_t count) {
+OverlappedSpans OverlappedRun::RunBoth(const SideWork& first, const Repeated& second) {
   Align();
   at::cuda::CUDAEvent ready;
   ready.record();
   RunSide(first, ready);
-  {
-    const c10::cuda::CUDAStreamGuard guard(other_stream_);
-    ready.block(other_stream_);
-    for (std::size_t i = 0; i < count; ++i) {
-      const KernelRecorder::Label label(i);
-      second.run();
-    }
-  }
+  RunOther(second, 0, ready);
   c10::cuda::device_synchronize();
-  return Read(count, &first);
+  return Read(second.count, &first);
 }
 
 OverlappedSpans OverlappedRun::Read(std::size_t count, const SideWork* work) {
@@ -106,8 +118,7 @@ OverlappedSpans OverlappedRun::Read(std::size_t count, const SideWork* work) {
   }
   // CUPTI does not report every copy between GPUs; events around them do.
   if (work != nullptr && work->use == DeviceUse::kCopyEngine) {
-    const std::int64_t start = count == 0 ? 0 : seen.ops[kOpsBefore - 1].end;
-    seen.side = Span{start, start + TimeBetween(before_, after_).ns()};
+    seen.side = Span{0, TimeBetween(before_, after_).ns()};
   }
   DCSIM_CHECK(work == nullptr || seen.side) << "kernel records of " << work->name << " are missing";
   return seen;

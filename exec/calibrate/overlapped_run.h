@@ -1,9 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -12,22 +10,14 @@
 
 #include "exec/calibrate/compute_kernels.h"
 #include "exec/calibrate/joint_spans.h"
+#include "exec/calibrate/side_work.h"
 #include "exec/communicator/communicator.h"
 #include "exec/profiler/kernel_records.h"
-#include "model/cost/contention.h"
 
 namespace dcsim::exec {
 
-/// Work of another stream than the one that computes.
-struct SideWork {
-  std::string name;
-  DeviceUse use = DeviceUse::kCollective;
-  std::function<void()> run;  // on the current stream
-  Bytes payload{};            // of a collective or of a copy
-  std::int64_t kernels = 1;   // that it launches
-};
-
-/// What one rank saw of a run. Of a gather by copy engines the start is that of the wait's end.
+/// What one rank saw of a run. Of copy engines' work there is one span, as `side`, which starts at
+/// the end of the op that it waits for, or at 0; of their repeated work none.
 struct OverlappedSpans {
   std::vector<Span> ops;  // of the compute stream
   std::optional<Span> side;
@@ -43,16 +33,27 @@ class OverlappedRun {
 
   explicit OverlappedRun(Communicator& communicator);
 
+  /// Work of a third stream, again and again.
+  struct Repeated {
+    const SideWork& work;
+    std::size_t count = 1;
+  };
+
   /// `count` times the kernel, and the side work, if any, from kOpsBefore on; without ops the side
-  /// work alone. All ranks call it together.
-  OverlappedSpans Run(const ComputeKernel* kernel, std::size_t count, const SideWork* work);
-  /// Both on streams of their own, let go at once, the second `count` times: the first one's span
-  /// as `side`, the second one's as the ops.
-  OverlappedSpans RunBoth(const SideWork& first, const SideWork& second, std::size_t count = 1);
+  /// work alone. With `meanwhile` a third stream is let go together with the side work. All ranks
+  /// call it together.
+  OverlappedSpans Run(const ComputeKernel* kernel,
+                      std::size_t count,
+                      const SideWork* work,
+                      const std::optional<Repeated>& meanwhile = std::nullopt);
+  /// Both on streams of their own, let go at once: the first one's span as `side`, the second one's
+  /// as the ops.
+  OverlappedSpans RunBoth(const SideWork& first, const Repeated& second);
 
  private:
   void Align();
   void RunSide(const SideWork& work, at::cuda::CUDAEvent& ready);
+  void RunOther(const Repeated& repeated, std::uint64_t first_label, at::cuda::CUDAEvent& ready);
   OverlappedSpans Read(std::size_t count, const SideWork* work);
 
   Communicator& communicator_;

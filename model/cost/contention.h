@@ -26,8 +26,8 @@ constexpr std::size_t kDeviceUses = 6;
 
 std::span<const std::string_view> DeviceUseNames();
 
-/// By how much longer a collective takes beside compute that moves memory (docs/costs.md,
-/// Contention, Memory): what it moves waits for memory, too.
+/// By how much longer collectives and gathers by copy engines take beside compute that moves memory
+/// (docs/costs.md, Contention, Memory): what they move waits for memory, too.
 struct BesideMemory {
   struct Point {
     Bytes payload;
@@ -41,8 +41,9 @@ struct BesideMemory {
     /// The straight line over the payload's logarithm, beyond the points the nearest.
     std::int32_t Longer(Bytes payload) const;
   };
-  Bytes cache;                // kernels of less move only that share of their bytes to memory
-  std::vector<Table> tables;  // at least one
+  Bytes cache;                   // kernels of less move only that share of their bytes to memory
+  std::vector<Table> tables;     // at least one
+  std::int32_t copy_engine = 0;  // as `longer`, of copies from other GPUs
 
   /// The table of the nearest number of ranks.
   const Table& Of(int ranks) const;
@@ -111,6 +112,10 @@ struct Contention {
   /// What a collective takes longer beside full memory traffic; 0 of one rank's copies.
   std::int32_t LongerBesideMemory(Bytes payload, int ranks) const {
     return beside_memory && ranks > 1 ? beside_memory->Of(ranks).Longer(payload) : 0;
+  }
+  /// The same of a gather by copy engines, until the own shard is copied.
+  std::int32_t GatherLongerBesideMemory(int ranks) const {
+    return beside_memory && ranks > 1 ? beside_memory->copy_engine : 0;
   }
   Duration CollectiveStart(int ranks) const {
     return beside_memory ? beside_memory->Of(ranks).start : collective_start;

@@ -194,6 +194,16 @@ void ReadComesFirst(ObjectReader& object, Contention& contention) {
   });
 }
 
+/// Times the time alone, per mille.
+std::optional<std::int32_t> CheckLonger(double longer, const Path& path, Faults& faults) {
+  constexpr double kMost = 100;
+  if (!(longer >= 0 && longer <= kMost)) {
+    faults.Add(path, "expected times the time alone, 0 to 100");
+    return std::nullopt;
+  }
+  return static_cast<std::int32_t>(std::lround(longer * Contention::kAlone));
+}
+
 /// [16 MiB, 1.01]: what a collective of these bytes takes longer, times its time alone.
 void ReadLonger(const Json& value,
                 const Path& path,
@@ -208,20 +218,23 @@ void ReadLonger(const Json& value,
   if (!payload || !longer) {
     return;
   }
-  constexpr double kMost = 100;
-  if (!(*longer >= 0 && *longer <= kMost)) {
-    faults.Add(Path(path, std::size_t{1}), "expected times the time alone, 0 to 100");
+  const auto checked = CheckLonger(*longer, Path(path, std::size_t{1}), faults);
+  if (!checked) {
     return;
   }
   if (!points.empty() && *payload <= points.back().payload) {
     faults.Add(path, "sizes must ascend");
   }
-  points.push_back(
-      {*payload, static_cast<std::int32_t>(std::lround(*longer * Contention::kAlone))});
+  points.push_back({*payload, *checked});
 }
 
 void ReadBesideMemory(ObjectReader& fields, BesideMemory& beside) {
   fields.Required("cache", ReadBytes, beside.cache);
+  double copy_engine = 0;
+  if (fields.Optional("copy_engine", ReadNumber, copy_engine)) {
+    beside.copy_engine =
+        CheckLonger(copy_engine, fields.At("copy_engine"), fields.faults()).value_or(0);
+  }
   const Json* tables = fields.RequireArray("tables");
   const Path here = fields.At("tables");
   for (std::size_t i = 0; tables != nullptr && i < tables->size(); ++i) {

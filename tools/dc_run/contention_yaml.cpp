@@ -18,7 +18,12 @@ std::string RowText(const Contention::Row& row) {
 }
 
 std::string BesideMemoryText(const BesideMemory& memory) {
-  std::string text = "\n  beside_memory:\n    cache: " + PrintBytes(memory.cache) + "\n    tables:";
+  std::string text = "\n  beside_memory:\n    cache: " + PrintBytes(memory.cache);
+  if (memory.copy_engine > 0) {
+    text += "\n    copy_engine: " +
+            PrintShare(static_cast<double>(memory.copy_engine) / Contention::kAlone);
+  }
+  text += "\n    tables:";
   for (const BesideMemory::Table& table : memory.tables) {
     std::string points;
     for (const BesideMemory::Point& point : table.points) {
@@ -27,6 +32,19 @@ std::string BesideMemoryText(const BesideMemory& memory) {
     }
     text += "\n      - {ranks: " + std::to_string(table.ranks) +
             ", start: " + PrintNs(table.start) + ", longer: [" + points + "]}";
+  }
+  return text;
+}
+
+std::string CopyText(const Contention& contention) {
+  std::string text;
+  if (contention.crowded_kernel.ns() > 0) {
+    text += "  crowded_kernel: " + PrintNs(contention.crowded_kernel) + "\n";
+  }
+  if (contention.to_host != Contention::kAlone) {
+    text +=
+        "  to_host: " + PrintShare(static_cast<double>(contention.to_host) / Contention::kAlone) +
+        "\n";
   }
   return text;
 }
@@ -51,6 +69,23 @@ std::string RangeText(const std::string& name, const exec::TimeRange& range) {
              ? ""
              : ";\n    " + name + " " + PrintNs(range.least) + " to " + PrintNs(range.most) +
                    " in " + std::to_string(range.samples) + " pairs";
+}
+
+std::string RangeText(const std::string& name, const exec::ShareRange& range) {
+  return range.samples == 0
+             ? ""
+             : ";\n    " + name + " " + PrintShare(range.least) + " to " + PrintShare(range.most) +
+                   " in " + std::to_string(range.samples) + " pairs";
+}
+
+std::string SideStreamsText(const exec::SideStreamsFit& fit) {
+  return RangeText("collective beside copy_engine", fit.collective_beside_reads) +
+         RangeText("copy_engine beside collective", fit.reads_beside_collective) +
+         RangeText("side_streaming beside copy_engine", fit.copy_beside_reads) +
+         RangeText("side_streaming beside itself", fit.copies_beside_copies) +
+         RangeText("to_host", fit.to_host) +
+         RangeText("from the host (no parameter)", fit.from_host) +
+         RangeText("crowded_kernel", fit.crowded_kernel);
 }
 
 std::string SideKernelsErrorText(const exec::ContentionFit& fit) {
@@ -87,7 +122,7 @@ std::string TableText(const Contention& contention) {
          (contention.beside_memory
               ? BesideMemoryText(*contention.beside_memory)
               : "\n  collective_start: " + PrintNs(contention.collective_start)) +
-         "\n" + SideKernelsText(contention) + FirstText(contention);
+         "\n" + SideKernelsText(contention) + CopyText(contention) + FirstText(contention);
 }
 
 std::string SampleText(const exec::ContentionSample& sample) {
@@ -100,6 +135,7 @@ std::string SampleText(const exec::ContentionSample& sample) {
          ", spread: " + PrintShare(sample.beside_spread) +
          ", start_delay: " + PrintNs(sample.start_delay) + ", skew: " + PrintNs(sample.skew) +
          ", kernels: " + std::to_string(sample.kernels) +
+         (sample.peers_read ? ", peers_read: true" : "") +
          ", moving: " + PrintNs(sample.beside_moving) + ", first: " + PrintShare(sample.first) +
          ", first_delay: " + PrintNs(sample.first_delay) + "}\n";
 }
@@ -120,7 +156,7 @@ std::string PrintContentionYaml(const CalibrationResult& result,
       " pairs of kernels; mean error of the speeds of compute " + PrintShare(fit.compute_error) +
       ", of the times of what ran beside " + PrintShare(fit.beside_error) +
       SideKernelsErrorText(fit) + RangeText("comes_first delay", fit.first_delay) +
-      "\nsamples:   # eight repeats\n";
+      SideStreamsText(fit.side_streams) + "\nsamples:   # eight repeats\n";
   for (const exec::ContentionSample& sample : result.contention) {
     text += SampleText(sample);
   }

@@ -153,19 +153,19 @@ TEST(ContentionFitTest, CollectivesComeFirstAsOftenAsTheyDid) {
   EXPECT_EQ(fit.first_delay.least, Duration::FromUs(4));
 }
 
-// Additions lose 46 of the 230 us of a gather by copy engines, 30 of them while the own shard is
-// copied, half of what a copy of as much takes, beside which they stand still: 16 of 200 are left.
-TEST(ContentionFitTest, TheOwnShardIsNoCopyEngines) {
-  ContentionSample gather = Sample(DeviceUse::kStreaming, 0, 100, 1 - 46.0 / 230, 228, 230);
-  gather.beside_use = DeviceUse::kCopyEngine;
-  gather.payload = Bytes::MiB(128);
-  ContentionSample copy = Sample(DeviceUse::kStreaming, 0, 100, 0, 60, 60);
-  copy.beside_use = DeviceUse::kSideStreaming;
-  copy.payload = Bytes::MiB(128);
-  const ContentionFit fit = FitContention(std::vector{gather, copy}, kMachine);
-  EXPECT_EQ(Rate(fit, DeviceUse::kStreaming, DeviceUse::kCopyEngine), 920);
-  const ContentionFit alone = FitContention({&gather, 1}, kMachine);
-  EXPECT_EQ(Rate(alone, DeviceUse::kStreaming, DeviceUse::kCopyEngine), 800);
+// Full traffic is 400 + 400 MB in 100 us (writes count twice); a quarter of it counts 1/32. Copies
+// of 320 us from other GPUs take 1 + 0.32 times as long beside the whole, 1 + 0.01 beside that
+// quarter.
+TEST(ContentionFitTest, CopiesFromOtherGpusWaitForMemory) {
+  std::vector<ContentionSample> samples = {BesideMoved(200, Bytes::MiB(128), 320'000, 422'400),
+                                           BesideMoved(50, Bytes::MiB(128), 320'000, 323'200)};
+  for (ContentionSample& sample : samples) {
+    sample.beside_use = DeviceUse::kCopyEngine;
+    sample.compute_speed = 0.9;
+  }
+  const ContentionFit fit = FitContention(samples, kMachine);
+  EXPECT_EQ(fit.contention.GatherLongerBesideMemory(2), 320);
+  EXPECT_EQ(Rate(fit, DeviceUse::kStreaming, DeviceUse::kCopyEngine), 900);
 }
 
 // Copies of a side stream: beside a product 62 us become 93, and the product stands still 60 % of

@@ -218,6 +218,7 @@ Json BesideMemoryOf(const std::vector<std::pair<std::string, double>>& points) {
     list.push_back(Json::array({payload, longer}));
   }
   return {{"cache", "50 MiB"},
+          {"copy_engine", 0.3},
           {"tables", Json::array({{{"ranks", 2}, {"start", "5 us"}, {"longer", list}}})}};
 }
 
@@ -253,6 +254,8 @@ TEST(ClusterReaderTest, LawsOfContentionAreRead) {
   ASSERT_TRUE(contention.beside_memory.has_value());
   EXPECT_EQ(contention.beside_memory->cache, Bytes::MiB(50));
   EXPECT_EQ(contention.LongerBesideMemory(Bytes::MiB(32), 2), 800);
+  EXPECT_EQ(contention.GatherLongerBesideMemory(2), 300);
+  EXPECT_EQ(contention.GatherLongerBesideMemory(1), 0) << "nothing to read from others";
   EXPECT_EQ(contention.CollectiveStart(2), Duration::FromUs(5));
   ASSERT_TRUE(contention.side_kernels.has_value());
   EXPECT_EQ(contention.side_kernels->later, Duration::FromUs(6));
