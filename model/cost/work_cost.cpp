@@ -147,6 +147,7 @@ WorkCost CopyEngineCost(const CostInputs& inputs, const Collective& collective) 
           .host = inputs.cluster.host.copy * copies,
           .source = gather.whole.source,
           .use = CollectiveUse(collective.engine, collective.ranks),
+          .beside_memory = inputs.cluster.gpu.contention.GatherLongerBesideMemory(collective.ranks),
           .launches = static_cast<std::int32_t>(collective.launches()),
           .own_shard = gather.own_shards};
 }

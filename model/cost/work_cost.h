@@ -27,7 +27,8 @@ struct WorkCost {
                                              // memory bandwidth as side_streaming, of its thread
                                              // blocks as collective
   std::int32_t memory_load = 0;              // of compute's streaming kernels: MemoryLoad
-  std::int32_t beside_memory = 0;            // of a collective: BesideMemory::Longer
+  std::int32_t beside_memory = 0;            // of a collective or a gather by copy engines: what it
+                                             // takes longer beside full memory traffic
   std::int32_t launches = 0;                 // kernels and copies that it puts on its stream
   Duration own_shard{};  // of the device time: the end of a gather by copy engines, in which the
                          // rank's own shard is copied, by multiprocessors

@@ -194,8 +194,10 @@ bool GpuSharing::TurnToOwnShard(std::size_t stream, std::int64_t now) {
   if (state.own_shard || state.task.own_shard == 0) {
     return false;
   }
+  if (ReadsPeers(state)) {
+    reads_.End(now, options_.contention.most_apart.ns());
+  }
   state.own_shard = true;
-  peers_read_ = now;
   disturbed_ = true;
   SeekRoom(stream, now);
   return true;
@@ -224,10 +226,16 @@ void GpuSharing::BeginWork(std::size_t stream, std::int64_t now) {
   state.work_rate = Contention::kAlone;
   state.event = now + work;
   disturbed_ = true;
+  if (ReadsPeers(state)) {
+    reads_.Begin(now);
+  }
 }
 
 void GpuSharing::End(std::size_t stream, std::int64_t now) {
   Stream& state = streams_[stream];
+  if (state.running && ReadsPeers(state)) {
+    reads_.End(now, options_.contention.most_apart.ns());
+  }
   state.running = false;
   state.event = kNever;
   copies_ &= ~(1U << stream);

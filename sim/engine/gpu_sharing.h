@@ -10,6 +10,7 @@
 #include "model/cost/work_cost.h"
 #include "model/ir/schedule.h"
 #include "sim/engine/gpu_task.h"
+#include "sim/engine/peer_reads.h"
 #include "sim/engine/simulate.h"
 
 namespace dcsim {
@@ -154,6 +155,7 @@ class GpuSharing {
   void End(std::size_t stream, std::int64_t now);
   static DeviceUse UseOf(const Stream& state);
   static bool TakesMultiprocessors(const Stream& state);
+  bool WaitsForMemory(const Stream& state) const;
   static std::int32_t BesideMemoryTraffic(std::int32_t longer, std::int32_t load);
   std::int32_t RateInLastWave(const Stream& side) const;
   std::pair<std::int64_t, std::int64_t> RoomForManyKernels(const Stream& side) const;
@@ -164,9 +166,11 @@ class GpuSharing {
   std::int32_t RateBesideCopy(const Stream& beside, const Stream& copy) const;
   std::int32_t RateBeside(const Stream& beside, const Stream& disturbing) const;
   bool RanksDrift() const { return options_.contention.idle_wait && options_.ranks > 1; }
-  std::int64_t OthersGatherUntil() const;
-  bool OthersGather(std::int64_t now) const { return now < OthersGatherUntil(); }
-  bool LinksAreCrowded(std::int64_t now) const;
+  static bool ReadsPeers(const Stream& state);
+  std::int64_t ApartAt(std::int64_t now) const;
+  std::int32_t OneReads(std::int64_t now) const;
+  std::int32_t AnyReads(std::int64_t now) const;
+  bool CollectiveWorks() const;
   std::int32_t RateOf(std::size_t stream, std::int64_t now) const;
   std::int64_t NextEvent(const Stream& state, std::int64_t now) const;
   void UpdateRates(std::int64_t now);
@@ -179,8 +183,8 @@ class GpuSharing {
   std::array<Stream, kStreamCount> streams_;
   std::int64_t together_ = 0;           // when compute last went on as on all other ranks
   std::int64_t collective_ended_ = -1;  // the last one
-  std::int64_t peers_read_ = -kNever;   // when this rank last ended to read others' memory
-  bool disturbed_ = false;              // a task has started or ended since rates were looked at
+  PeerReads reads_;
+  bool disturbed_ = false;  // a task has started or ended since rates were looked at
 };
 
 }  // namespace dcsim

@@ -23,6 +23,13 @@ std::int32_t GpuSharing::BesideMemoryTraffic(std::int32_t longer, std::int32_t l
   return static_cast<std::int32_t>(kAlone * kAlone / time);
 }
 
+/// Whether what it moves now waits for the memory's bandwidth by a law of its own, not its class's.
+bool GpuSharing::WaitsForMemory(const Stream& state) const {
+  const bool gather = ReadsPeers(state) && state.task.beside_memory > 0;
+  return gather ||
+         (UseOf(state) == DeviceUse::kCollective && options_.contention.beside_memory.has_value());
+}
+
 /// Speed of a side stream's copy in the last wave of compute's product, which leaves it some
 /// multiprocessors; 0 where that is not known.
 std::int32_t GpuSharing::RateInLastWave(const Stream& side) const {
@@ -113,13 +120,13 @@ std::int32_t GpuSharing::RateBesideCopy(const Stream& beside, const Stream& copy
     }
     demand = many != 0 ? demand * many / Contention::kAlone : demand;
   }
-  if (use == DeviceUse::kCollective) {
-    if (Disturbs(kCompute)) {  // one that waits for compute's multiprocessors moves less
-      demand = demand * RateBeside(copy, streams_[kCompute]) / Contention::kAlone;
-    }
-    if (options_.contention.beside_memory) {
-      return BesideMemoryTraffic(own.beside_memory, demand);
-    }
+  const bool waits = WaitsForMemory(beside);
+  if ((waits || use == DeviceUse::kCollective) && Disturbs(kCompute)) {
+    // A copy that waits for compute's multiprocessors moves less.
+    demand = demand * RateBeside(copy, streams_[kCompute]) / Contention::kAlone;
+  }
+  if (waits) {
+    return BesideMemoryTraffic(own.beside_memory, demand);
   }
   return BesideDemand(options_.contention.Rate(use, DeviceUse::kSideStreaming), demand);
 }
@@ -153,60 +160,88 @@ std::int32_t GpuSharing::RateBeside(const Stream& beside, const Stream& disturbi
   if (collective) {
     return BesideDemand(own.RateBesideCollective(options_.contention), other.demand);
   }
-  if (own_collective && use == DeviceUse::kStreaming && options_.contention.beside_memory) {
+  if (use == DeviceUse::kStreaming && WaitsForMemory(beside)) {
     return BesideMemoryTraffic(own.beside_memory, other.memory_load);
   }
   return options_.contention.Rate(UseOf(beside), use);
 }
 
-/// Until when other ranks may read each other's memory although this one does not: they do much the
-/// same, but earlier or later, by what ranks are apart at most, until all go on together again.
-std::int64_t GpuSharing::OthersGatherUntil() const {
-  const bool drifted = RanksDrift() && peers_read_ >= together_;
-  return drifted ? peers_read_ + options_.contention.most_apart.ns() : -kNever;
+/// Whether it is a gather by copy engines that copies from other ranks now.
+bool GpuSharing::ReadsPeers(const Stream& state) {
+  return UseOf(state) == DeviceUse::kCopyEngine && state.task.beside_host_copy == 0;
 }
 
-/// Whether a collective works while GPUs read each other's memory: over the same links.
-bool GpuSharing::LinksAreCrowded(std::int64_t now) const {
-  const Stream& gather = streams_[static_cast<std::size_t>(StreamRole::kGather)];
-  const bool gathers = gather.running && UseOf(gather) == DeviceUse::kCopyEngine;
-  if (!gathers && !OthersGather(now)) {
-    return false;
+/// How far apart ranks are that no collective has brought together since.
+std::int64_t GpuSharing::ApartAt(std::int64_t now) const {
+  return RanksDrift() ? options_.contention.IdleWait(Duration::FromNs(now - together_)).ns() : 0;
+}
+
+/// How likely one other rank reads its peers' memory now, per mille: it does much the same, but
+/// earlier or later, so as long as this one did in the time by which they are apart.
+std::int32_t GpuSharing::OneReads(std::int64_t now) const {
+  const std::int64_t apart = ApartAt(now);
+  if (apart == 0) {
+    return reads_.reading() ? Contention::kAlone : 0;
   }
+  return static_cast<std::int32_t>(reads_.Within(now - apart, now) * Contention::kAlone / apart);
+}
+
+/// How likely any rank does, this one too.
+std::int32_t GpuSharing::AnyReads(std::int64_t now) const {
+  if (reads_.reading()) {
+    return Contention::kAlone;
+  }
+  const std::int32_t one = OneReads(now);
+  std::int64_t none = Contention::kAlone;
+  for (int other = 1; one > 0 && other < options_.ranks; ++other) {
+    none = none * (Contention::kAlone - one) / Contention::kAlone;
+  }
+  return static_cast<std::int32_t>(Contention::kAlone - none);
+}
+
+bool GpuSharing::CollectiveWorks() const {
   return std::any_of(streams_.begin(), streams_.end(), [](const Stream& state) {
     return state.running && state.phase == Phase::kWorking &&
            state.task.use == DeviceUse::kCollective;
   });
 }
 
+/// A collective gets on as its slowest rank does, so it counts whether any rank reads its peers'
+/// memory; what holds kernels up beside it are the others that do.
 std::int32_t GpuSharing::RateOf(std::size_t stream, std::int64_t now) const {
+  const Contention& contention = options_.contention;
+  const GpuTask& task = streams_[stream].task;
   std::int32_t rate = Contention::kAlone;
-  if (streams_[stream].task.use == DeviceUse::kCollective && OthersGather(now)) {
-    rate = options_.contention.Rate(DeviceUse::kCollective, DeviceUse::kCopyEngine);
+  if (task.use == DeviceUse::kCollective) {
+    const std::int32_t beside = contention.Rate(DeviceUse::kCollective, DeviceUse::kCopyEngine);
+    rate = BesideDemand(beside, AnyReads(now));
   }
   for (std::size_t s = 0; s < kStreamCount; ++s) {
     if (s != stream && Disturbs(s)) {
       rate = std::min(rate, RateBeside(streams_[stream], streams_[s]));
     }
   }
-  const GpuTask& task = streams_[stream].task;
-  const std::int64_t longer = options_.contention.crowded_kernel.ns() * (options_.ranks - 1);
-  if (longer > 0 && stream == kCompute && task.use == DeviceUse::kStreaming &&
-      LinksAreCrowded(now)) {
-    return task.RateOfLongerKernels(rate, longer);
+  if (contention.crowded_kernel.ns() > 0 && stream == kCompute &&
+      task.use == DeviceUse::kStreaming && CollectiveWorks()) {
+    const std::int64_t others = std::int64_t{options_.ranks - 1} * OneReads(now);
+    const std::int64_t longer = contention.crowded_kernel.ns() * others / Contention::kAlone;
+    return longer > 0 ? task.RateOfLongerKernels(rate, longer) : rate;
   }
   return rate;
 }
 
-/// When what works at the speed of now ends, or may go on at another speed.
+/// When what works at the speed of now ends, or may go on at another speed: a collective by the
+/// chance that other ranks read their peers' memory.
 std::int64_t GpuSharing::NextEvent(const Stream& state, std::int64_t now) const {
   if (state.displaced_by != 0) {
     return state.places_free;
   }
   const std::int64_t end = std::max(WorkEnd(state), state.own_end);
-  return state.task.use == DeviceUse::kCollective && OthersGather(now)
-             ? std::min(end, OthersGatherUntil())
-             : end;
+  if (state.task.use != DeviceUse::kCollective || reads_.reading() || OneReads(now) == 0) {
+    return end;
+  }
+  constexpr std::int64_t kLooks = 8;  // while reads pass by
+  return std::min(end, now + std::max<std::int64_t>(1, ApartAt(now) / kLooks));
 }
 
 void GpuSharing::UpdateRates(std::int64_t now) {
@@ -220,7 +255,7 @@ void GpuSharing::UpdateRates(std::int64_t now) {
       continue;
     }
     const std::int32_t rate = RateOf(s, now);
-    if (rate == state.work_rate && !OthersGather(now)) {
+    if (rate == state.work_rate && OneReads(now) == 0) {
       continue;
     }
     state.work_left = WorkLeft(state, now);

@@ -21,6 +21,7 @@ GpuTask GatherTask(const Cluster& cluster,
     const CopyGather gather = CopyGatherTime(cluster, parts, ranks);
     task.device = gather.whole.time.ns();
     task.own_shard = gather.own_shards.ns();
+    task.beside_memory = cluster.gpu.contention.GatherLongerBesideMemory(ranks);
   }
   return task;
 }

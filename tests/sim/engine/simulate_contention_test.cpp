@@ -324,20 +324,48 @@ TEST(SimulateContentionTest, CrowdedLinksHoldKernelsUp) {
   EXPECT_EQ(kit.Run(options).at(kernel), (Interval{0, 100})) << "a product";
 }
 
-// Peers' memory is read for 50 ns, by other ranks perhaps for 40 more: 45 of the collective's 500
-// ns are done when they end.
+// Peers' memory is read for 50 ns, which take 25 from the collective's 500. Ranks are 40 ns apart,
+// so another one reads on for 40 more with a chance that falls from 1 to 0, which is looked at
+// every 5 ns and so is 0.5625 in the mean: 11.25 more are lost of one other rank. Of two it is 1 -
+// (1 - c)^2, 0.766 in the mean: 15.3.
 TEST(SimulateContentionTest, CollectivesWaitForRanksThatStillGather) {
+  const auto end = [](int ranks, bool apart) {
+    StepKit kit(ranks);
+    const TaskId gather = kit.Kernel(kGather, {60});
+    const TaskId reduce = kit.Collective(kReduce, {500});
+    kit.SetOwnShard(gather, 10);
+    kit.SetUse(reduce, kCollective);
+    SimulationOptions options = Contending();
+    Rate(options, kCollective, kCopyEngine) = 500;
+    if (apart) {
+      options.contention.idle_wait = Duration();
+      options.contention.drift_permille = 1'000;
+      options.contention.most_apart = Duration::FromNs(40);
+    }
+    return kit.Run(options).at(reduce);
+  };
+  EXPECT_EQ(end(2, false), (Interval{0, 525}));
+  EXPECT_EQ(end(2, true), (Interval{0, 537}));
+  EXPECT_EQ(end(3, true), (Interval{0, 540}));
+}
+
+// The GPU reads others' memory for half of the 40 ns before the kernel starts, by which another
+// rank is apart: the kernel, which takes 50 ns longer while that reads, goes at 100 / 125 for 5 ns,
+// then at 100 / 118.75, 100 / 112.5 and 100 / 106.25 as the chance falls: 2.6 ns are lost.
+TEST(SimulateContentionTest, CrowdedLinksHoldKernelsUpByTheChanceThatOthersGather) {
   StepKit kit;
-  const TaskId gather = kit.Kernel(kGather, {60});
+  const TaskId gather = kit.Kernel(kGather, {20});
   const TaskId reduce = kit.Collective(kReduce, {500});
-  kit.SetOwnShard(gather, 10);
+  const TaskId copy = kit.Kernel(kCopy, {40});
+  const TaskId kernel = kit.Kernel(kCompute, {100}, {copy});
+  kit.SetUse(gather, kCopyEngine);
   kit.SetUse(reduce, kCollective);
   SimulationOptions options = Contending();
-  Rate(options, kCollective, kCopyEngine) = 500;
-  EXPECT_EQ(kit.Run(options).at(reduce), (Interval{0, 525}));
+  options.contention.crowded_kernel = Duration::FromNs(50);
   options.contention.idle_wait = Duration();
+  options.contention.drift_permille = 1'000;
   options.contention.most_apart = Duration::FromNs(40);
-  EXPECT_EQ(kit.Run(options).at(reduce), (Interval{0, 545}));
+  EXPECT_EQ(kit.Run(options).at(kernel), (Interval{40, 143}));
 }
 
 // Collectives and gathers by copy engines share the GPUs' links, copies of the host do not.
@@ -459,6 +487,23 @@ TEST(SimulateContentionTest, KernelsThatMoveMemoryHoldCollectivesUp) {
     EXPECT_EQ(kit.Run(options).at(gather), (Interval{0, use == kStreaming ? 130 : 100}));
     EXPECT_EQ(kit.Run(options).at(kernel), (Interval{0, 80}));
   }
+}
+
+// The same of what a gather by copy engines reads from others; the own shard's copy has the speed
+// of its class, here all of it: of 90 that are read 50 are done at 80.
+TEST(SimulateContentionTest, MemoryTrafficHoldsCopyEnginesUp) {
+  StepKit kit;
+  const TaskId gather = kit.Kernel(kGather, {100});
+  const TaskId kernel = kit.Kernel(kCompute, {80});
+  kit.SetUse(gather, kCopyEngine);
+  kit.SetOwnShard(gather, 10);
+  kit.SetUse(kernel, kStreaming);
+  kit.SetMemoryLoad(kernel, 500);
+  kit.SetBesideMemory(gather, 1200);
+  SimulationOptions options = Contending();
+  EXPECT_EQ(kit.Run(options).at(gather), (Interval{0, 130}));
+  kit.SetHostCopy(gather, Contention::kAlone);
+  EXPECT_EQ(kit.Run(options).at(gather), (Interval{0, 100})) << "over another bus";
 }
 
 // A collective of a quarter of NCCL's thread blocks takes a quarter of what one of all takes.

@@ -52,7 +52,8 @@ Cluster ContendedCluster(std::uint64_t seed) {
   if (random.Below(2) == 0) {
     contention.beside_memory =
         BesideMemory{Bytes::MiB(1),
-                     {{2, Duration::FromNs(900), {{Bytes::MiB(1), 1500}, {Bytes::MiB(64), 300}}}}};
+                     {{2, Duration::FromNs(900), {{Bytes::MiB(1), 1500}, {Bytes::MiB(64), 300}}}},
+                     static_cast<std::int32_t>(random.Below(2)) * 400};
     cluster.shifted_shard_gathers = ShiftedShardGathers{Bytes::KiB(16), Duration::FromUs(2), 1.3};
   }
   return cluster;
