@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Draws plans at random, so that predictions are tested on schedules that nobody chose.
 
-    tools/draw_plans.py BIN CLUSTER GPUS PLANS SEED WORKLOAD... > configs/suites/NAME.yaml
+    tools/draw_plans.py BIN CLUSTER GPUS PLANS SEED WORKLOAD... [KEY=VALUE...] > configs/suites/NAME.yaml
 
 BIN is the folder of the built programs, CLUSTER a name in configs/clusters. Each WORKLOAD of traces gets PLANS plans.
-A plan that dc-sim refuses, or predicts to stop or to leave less than 16 GB free, is drawn again, up to a hundred times.
+A plan that dc-sim refuses, or predicts to stop or to leave less than 16 GB free, is drawn again, up to a hundred times,
+and so is one in which a KEY that is given has another VALUE.
 """
 import json
 import pathlib
@@ -126,11 +127,11 @@ def fits(program, cluster, gpus, workload, base, keys):
     return result["outcome"] == "completed" and result["peak_reserved_bytes"] + result["outside_allocator_bytes"] + MARGIN <= memory
 
 
-def draw_one(draw, *case):
-    """The first plan drawn that fits: its file and keys."""
+def draw_one(draw, wanted, *case):
+    """The first plan drawn that has what is wanted and fits: its file and keys."""
     for _ in range(TRIES):
         base, keys = plan_of(draw)
-        if fits(*case, base, keys):
+        if all(flow(keys.get(key)) == value for key, value in wanted) and fits(*case, base, keys):
             return base, keys
     sys.exit(f"draw_plans.py: none of {TRIES} plans fits {case[-1]}; dc-sim says of each why above")
 
@@ -139,14 +140,15 @@ def main():
     if len(sys.argv) < 7:
         print(__doc__, file=sys.stderr)
         return 2
-    folder, cluster, gpus, plans, seed, *workloads = sys.argv[1:]
+    folder, cluster, gpus, plans, seed, *rest = sys.argv[1:]
+    wanted = [word.split("=", 1) for word in rest if "=" in word]
     program = str(pathlib.Path(folder).resolve() / "dc-sim")
     draw = random.Random(int(seed))
     print(f"# Drawn by tools/draw_plans.py BIN {' '.join(sys.argv[2:])}")
     print(f"format: dc-suite/1\ncluster: ../clusters/{cluster}.yaml\ngpus: {gpus}\nwarmup: 4\nsteps: 10\ncases:")
-    for workload in workloads:
+    for workload in (word for word in rest if "=" not in word):
         for number in range(1, int(plans) + 1):
-            base, keys = draw_one(draw, program, cluster, gpus, workload)
+            base, keys = draw_one(draw, wanted, program, cluster, gpus, workload)
             print(f"  - workload: ../../traces/{workload}\n    plans: [../plans/{base}]\n    name: drawn-{number}\n    set:", flush=True)
             for key, value in keys.items():
                 print(f"      {key}: {flow(value)}")
