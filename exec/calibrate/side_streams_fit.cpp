@@ -50,12 +50,12 @@ std::vector<Duration> CrowdedKernels(Samples samples, int ranks) {
   constexpr Duration kShort = Duration::FromUs(5);
   std::vector<Duration> longer;
   for (const ContentionSample& crowded : samples) {
-    if (!crowded.peers_read || crowded.compute_alone > kShort) {
+    if (!crowded.peers_read || crowded.compute_alone > kShort || crowded.compute_speed <= 0) {
       continue;
     }
     const auto plain = std::ranges::find_if(samples, [&](const ContentionSample& sample) {
       return !sample.peers_read && sample.compute == crowded.compute &&
-             sample.beside == crowded.beside;
+             sample.beside == crowded.beside && sample.compute_speed > 0;
     });
     if (plain != samples.end()) {
       const double more = TimeBeside(crowded) - TimeBeside(*plain);

@@ -179,6 +179,9 @@ std::int64_t GpuSharing::ApartAt(std::int64_t now) const {
 /// How likely one other rank reads its peers' memory now, per mille: it does much the same, but
 /// earlier or later, so as long as this one did in the time by which they are apart.
 std::int32_t GpuSharing::OneReads(std::int64_t now) const {
+  if (reads_.empty()) {
+    return 0;
+  }
   const std::int64_t apart = ApartAt(now);
   if (apart == 0) {
     return reads_.reading() ? Contention::kAlone : 0;

@@ -13,6 +13,8 @@ class PeerReads {
   /// It reads no more. What ended more than `kept` before may be forgotten.
   void End(std::int64_t now, std::int64_t kept);
 
+  /// Whether it read nothing that is not forgotten.
+  bool empty() const { return reads_.empty(); }
   bool reading() const { return !reads_.empty() && reads_.back().to == kReading; }
   /// For how much of the time from `from` until `now`, not before what was last told, it read; of
   /// what is forgotten nothing counts.

@@ -513,6 +513,14 @@ INSTANTIATE_TEST_SUITE_P(
               },
               "c: /gpu/contention/beside_memory/tables/0/longer/0/1: expected times the time "
               "alone, 0 to 100"},
+        Break{"GathersBesideMemoryFaster",
+              [](Json& d) {
+                Json memory = BesideMemoryOf({{"8 MiB", 0.1}});
+                memory["copy_engine"] = -0.3;
+                d["gpu"]["contention"] = {{"beside_memory", memory}, {"source", "made up"}};
+              },
+              "c: /gpu/contention/beside_memory/copy_engine: expected times the time alone, 0 to "
+              "100"},
         Break{"NoChannels", [](Json& d) { d["collective_channels"] = 0; },
               "c: /collective_channels: expected a count from 1 to 1000000"},
         Break{"UnknownDType", [](Json& d) { d["gpu"]["matmul"]["bf16"] = "1 TFLOP/s"; },

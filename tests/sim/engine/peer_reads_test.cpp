@@ -9,6 +9,7 @@ constexpr std::int64_t kLong = 1'000'000;
 
 TEST(PeerReadsTest, NothingIsReadAtFirst) {
   const PeerReads reads;
+  EXPECT_TRUE(reads.empty());
   EXPECT_FALSE(reads.reading());
   EXPECT_EQ(reads.Within(0, 100), 0);
 }
@@ -20,6 +21,7 @@ TEST(PeerReadsTest, WhatIsReadCountsWithinTheTime) {
   reads.End(30, kLong);
   reads.Begin(50);
   EXPECT_TRUE(reads.reading());
+  EXPECT_FALSE(reads.empty());
   EXPECT_EQ(reads.Within(-5, 60), 30);
   EXPECT_EQ(reads.Within(20, 60), 20);
   EXPECT_EQ(reads.Within(30, 50), 0);
