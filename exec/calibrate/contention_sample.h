@@ -9,7 +9,7 @@
 
 namespace dcsim::exec {
 
-/// Copies between a GPU and pinned memory of its host; kNone is other work.
+/// Copies between a GPU and pinned memory of its host, timed beside compute; kNone is other work.
 enum class HostCopy : std::uint8_t { kNone, kOut, kBack };
 
 /// How kernels of the compute stream, or work of a side stream, and one piece of work on another

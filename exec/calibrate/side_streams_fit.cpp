@@ -11,11 +11,6 @@ namespace {
 
 using Samples = std::span<const ContentionSample>;
 
-bool OfCompute(const ContentionSample& sample) {
-  return sample.use == DeviceUse::kMatmul || sample.use == DeviceUse::kAttention ||
-         sample.use == DeviceUse::kStreaming;
-}
-
 /// How fast the side work is of the samples that qualify.
 ShareRange SharesOf(Samples samples, const std::function<bool(const ContentionSample&)>& counts) {
   std::vector<double> shares;
@@ -34,9 +29,7 @@ ShareRange SharesOf(Samples samples, DeviceUse work, DeviceUse beside) {
 }
 
 ShareRange HostShares(Samples samples, HostCopy way) {
-  return SharesOf(samples, [&](const ContentionSample& sample) {
-    return sample.host == way && OfCompute(sample);
-  });
+  return SharesOf(samples, [&](const ContentionSample& sample) { return sample.host == way; });
 }
 
 /// One op beside the side work.

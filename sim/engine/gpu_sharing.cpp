@@ -187,6 +187,14 @@ void GpuSharing::Arrive(std::size_t stream, std::int64_t now) {
   SeekRoom(stream, now);
 }
 
+/// What the running task has read of other ranks' memory, if anything, is here. As far back as
+/// ranks may be apart it still tells what others do.
+void GpuSharing::EndReads(const Stream& state, std::int64_t now) {
+  if (ReadsPeers(state)) {
+    reads_.End(now, options_.contention.most_apart.ns());
+  }
+}
+
 /// A gather by copy engines, whose own shard the driver copies with multiprocessors, last: true
 /// when it goes on with that.
 bool GpuSharing::TurnToOwnShard(std::size_t stream, std::int64_t now) {
@@ -194,9 +202,7 @@ bool GpuSharing::TurnToOwnShard(std::size_t stream, std::int64_t now) {
   if (state.own_shard || state.task.own_shard == 0) {
     return false;
   }
-  if (ReadsPeers(state)) {
-    reads_.End(now, options_.contention.most_apart.ns());
-  }
+  EndReads(state, now);
   state.own_shard = true;
   disturbed_ = true;
   SeekRoom(stream, now);
@@ -233,8 +239,8 @@ void GpuSharing::BeginWork(std::size_t stream, std::int64_t now) {
 
 void GpuSharing::End(std::size_t stream, std::int64_t now) {
   Stream& state = streams_[stream];
-  if (state.running && ReadsPeers(state)) {
-    reads_.End(now, options_.contention.most_apart.ns());
+  if (state.running) {
+    EndReads(state, now);
   }
   state.running = false;
   state.event = kNever;

@@ -151,6 +151,7 @@ class GpuSharing {
   void FindRoom(std::size_t stream, std::int64_t now);
   void BeginWork(std::size_t stream, std::int64_t now);
   void SeekRoom(std::size_t stream, std::int64_t now);
+  void EndReads(const Stream& state, std::int64_t now);
   bool TurnToOwnShard(std::size_t stream, std::int64_t now);
   void End(std::size_t stream, std::int64_t now);
   static DeviceUse UseOf(const Stream& state);
@@ -183,8 +184,8 @@ class GpuSharing {
   std::array<Stream, kStreamCount> streams_;
   std::int64_t together_ = 0;           // when compute last went on as on all other ranks
   std::int64_t collective_ended_ = -1;  // the last one
-  PeerReads reads_;
-  bool disturbed_ = false;  // a task has started or ended since rates were looked at
+  PeerReads reads_;                     // of others' memory by this rank
+  bool disturbed_ = false;              // a task has started or ended since rates were looked at
 };
 
 }  // namespace dcsim

@@ -64,18 +64,21 @@ std::string FirstText(const Contention& contention) {
                    ", delay: " + PrintNs(contention.first_delay) + "}\n";
 }
 
-std::string RangeText(const std::string& name, const exec::TimeRange& range) {
+/// Of a time or a share, which `print` writes; nothing where no pair told.
+template <typename Range, typename Print>
+std::string RangeText(const std::string& name, const Range& range, const Print& print) {
   return range.samples == 0
              ? ""
-             : ";\n    " + name + " " + PrintNs(range.least) + " to " + PrintNs(range.most) +
-                   " in " + std::to_string(range.samples) + " pairs";
+             : ";\n    " + name + " " + print(range.least) + " to " + print(range.most) + " in " +
+                   std::to_string(range.samples) + " pairs";
+}
+
+std::string RangeText(const std::string& name, const exec::TimeRange& range) {
+  return RangeText(name, range, PrintNs);
 }
 
 std::string RangeText(const std::string& name, const exec::ShareRange& range) {
-  return range.samples == 0
-             ? ""
-             : ";\n    " + name + " " + PrintShare(range.least) + " to " + PrintShare(range.most) +
-                   " in " + std::to_string(range.samples) + " pairs";
+  return RangeText(name, range, [](double share) { return PrintShare(share); });
 }
 
 std::string SideStreamsText(const exec::SideStreamsFit& fit) {
