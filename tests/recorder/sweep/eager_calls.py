@@ -151,7 +151,7 @@ MODULES: dict[str, Any] = {
     "MSELoss": (nn.MSELoss, n(4, 8), n(4, 8)),
     "HuberLoss": (nn.HuberLoss, n(4, 8), n(4, 8)),
     "SmoothL1Loss": (nn.SmoothL1Loss, n(4, 8), n(4, 8)),
-    "SoftMarginLoss": (nn.SoftMarginLoss, n(4, 8), n(4, 8)),
+    "SoftMarginLoss": (lambda: lambda x, y: functional.soft_margin_loss(x, y.detach()), n(4, 8), n(4, 8)),
     "KLDivLoss": (lambda: nn.KLDivLoss(reduction="batchmean"), n(4, 8), u(4, 8)),
     "BCELoss": (nn.BCELoss, u(4, 8), u(4, 8)),
     "BCEWithLogitsLoss": (nn.BCEWithLogitsLoss, n(4, 8), u(4, 8)),
@@ -193,7 +193,7 @@ def _attention(**settings: Any) -> Callable[..., torch.Tensor]:
 
 
 def _batch_norm(x: Any, weight: Any, bias: Any, mean: Any, variance: Any) -> Any:
-    return torch.native_batch_norm(x, weight, bias, mean, variance, True, 0.1, 1e-5)[0]
+    return torch.native_batch_norm(x, weight, bias, mean.detach(), variance.detach(), True, 0.1, 1e-5)[0]
 
 
 _QUERIES = n(2, 2, 16, 16)
@@ -351,8 +351,8 @@ def calls() -> Iterator[Call]:
         yield from _variants(name, lambda function=function: function, tuple(inputs), False)
 
 
-def _has_tensors(module: nn.Module) -> bool:
-    return len([*module.parameters(), *module.buffers()]) > 0
+def _has_tensors(module: Any) -> bool:
+    return isinstance(module, nn.Module) and len([*module.parameters(), *module.buffers()]) > 0
 
 
 def _variants(name: str, make: Any, inputs: tuple[Input, ...], has_tensors: bool) -> Iterator[Call]:
