@@ -21,7 +21,7 @@ build/release/bin/dc-sim simulate traces/qwen3-8b --cluster configs/clusters/h20
 
 say "searching for the fastest schedule that reserves at most 50 GiB, beside DeepCompile's own"
 build/release/bin/dc-sim search traces/qwen3-8b --cluster configs/clusters/h200-8.yaml --memory-limit 50GiB \
-  --baseline configs/plans/zero3-deepcompile.yaml --schedules 15000
+  --schedules 15000
 
 say "next: build/release/bin/dc-sim --help, README.md, or a picture of the schedule:"
 echo "build/release/bin/dc-sim dag traces/qwen3-8b --cluster configs/clusters/h200-8.yaml --plan configs/plans/zero3-ahead.yaml --out schedule.svg"

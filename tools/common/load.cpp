@@ -4,6 +4,7 @@
 #include <cctype>
 #include <filesystem>
 #include <iostream>
+#include <sstream>
 
 #include "model/base/error.h"
 #include "model/base/text.h"
@@ -72,15 +73,15 @@ Plan ResolveSpec(YamlDocument& document,
   return Resolve(spec, graph, ranks, measures ? MeasureForPolicy(*machine, ranks) : PolicyInputs());
 }
 
-/// A DeepSpeed configuration as the spec that it becomes. What the spec leaves out is said on
-/// stderr.
+/// A DeepSpeed configuration as the spec that it becomes. `notes` takes what the spec leaves out.
 YamlDocument SpecOfDeepSpeedConfig(const YamlDocument& document,
                                    const std::string& path,
-                                   int ranks) {
+                                   int ranks,
+                                   std::ostream& notes) {
   const DeepSpeedSpec read =
       ReadDeepSpeedConfig(document.json(), document.locator(), PolicyNames(), ranks);
   for (const std::string& note : read.notes) {
-    std::cerr << path << ": " << note << "\n";
+    notes << path << ": " << note << "\n";
   }
   return YamlDocument::Parse(PrintPlanSpec(read.spec).dump(), path);
 }
@@ -139,23 +140,31 @@ Plan TakeRecording(const YamlDocument& document,
   return plan;
 }
 
-Plan ReadPlanFile(const std::string& path,
-                  const std::vector<Override>& overrides,
-                  const Graph& graph,
-                  int ranks,
-                  const PredictionInputs* machine) {
-  YamlDocument document = LoadYaml(path, "plan file");
+/// What a plan is for. `machine` may be null: nothing is known about it.
+struct PlanUse {
+  const Graph& graph;
+  int ranks;
+  const PredictionInputs* machine;
+};
+
+Plan ReadPlanDocument(YamlDocument document,
+                      const std::string& path,
+                      const std::vector<Override>& overrides,
+                      const PlanUse& use,
+                      std::ostream& notes) {
   const Json& json = document.json();
   if (IsDeepSpeedConfig(json)) {
-    YamlDocument spec = SpecOfDeepSpeedConfig(document, path, ranks);
-    return ResolveSpec(spec, overrides, graph, ranks, machine);
+    YamlDocument spec = SpecOfDeepSpeedConfig(document, path, use.ranks, notes);
+    return ResolveSpec(spec, overrides, use.graph, use.ranks, use.machine);
   }
   const Json format = json.is_object() ? json.value("format", Json()) : Json();
   if (format == "dc-plan/1") {
-    return TakePlan(json, document.locator(), overrides, graph, ranks, path);
+    return TakePlan(json, document.locator(), overrides, use.graph, use.ranks, path);
   }
-  return format == "dc-collectives/1" ? TakeRecording(document, overrides, graph, ranks, path)
-                                      : ResolveSpec(document, overrides, graph, ranks, machine);
+  if (format == "dc-collectives/1") {
+    return TakeRecording(document, overrides, use.graph, use.ranks, path);
+  }
+  return ResolveSpec(document, overrides, use.graph, use.ranks, use.machine);
 }
 
 }  // namespace
@@ -257,14 +266,25 @@ Plan LoadPlan(const std::string& path,
               const std::vector<Override>& overrides,
               const Graph& graph,
               int ranks) {
-  return ReadPlanFile(path, overrides, graph, ranks, nullptr);
+  return ReadPlanDocument(LoadYaml(path, "plan file"), path, overrides, {graph, ranks, nullptr},
+                          std::cerr);
 }
 
 Plan LoadPlan(const std::string& path,
               const std::vector<Override>& overrides,
               const PredictionInputs& inputs,
               int ranks) {
-  return ReadPlanFile(path, overrides, inputs.graph, ranks, &inputs);
+  return ReadPlanDocument(LoadYaml(path, "plan file"), path, overrides,
+                          {inputs.graph, ranks, &inputs}, std::cerr);
+}
+
+Plan PlanOfDocument(const Json& document,
+                    const std::string& name,
+                    const PredictionInputs& inputs,
+                    int ranks) {
+  std::ostringstream notes;
+  return ReadPlanDocument(YamlDocument::Parse(document.dump(), name), name, {},
+                          {inputs.graph, ranks, &inputs}, notes);
 }
 
 }  // namespace dcsim

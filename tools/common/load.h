@@ -85,4 +85,11 @@ Plan LoadPlan(const std::string& path,
               const PredictionInputs& inputs,
               int ranks);
 
+/// What LoadPlan makes of a file that holds this document; `name` stands for the file in errors.
+/// Notes on what a DeepSpeed configuration leaves out are dropped.
+Plan PlanOfDocument(const Json& document,
+                    const std::string& name,
+                    const PredictionInputs& inputs,
+                    int ranks);
+
 }  // namespace dcsim

@@ -24,13 +24,14 @@ void Progress::Clear() {
   is_shown_ = false;
 }
 
-void Progress::Show(const std::string& text) {
+void Progress::Show(const std::function<std::string()>& text) {
   const double interval = terminal_ ? 0.2 : 10.0;
   if (seconds() < shown_at_ + interval) {
     return;
   }
+  const std::string line = text();
   Clear();
-  std::cerr << text << (terminal_ ? "" : "\n") << std::flush;
+  std::cerr << line << (terminal_ ? "" : "\n") << std::flush;
   is_shown_ = true;
   shown_at_ = seconds();
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <string>
 
 namespace dcsim {
@@ -14,8 +15,8 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// Shows `text` if the last one is old enough.
-  void Show(const std::string& text);
+  /// Shows what `text` returns if the last one is old enough; else `text` is not called.
+  void Show(const std::function<std::string()>& text);
   /// Leaves `text` behind as the last line.
   void Finish(const std::string& text);
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <iostream>
 #include <memory>
+#include <set>
 #include <thread>
 
 #include "model/base/error.h"
@@ -64,17 +65,6 @@ PlanSpec PlainSpec(const ScheduleOptions& training) {
   return spec;
 }
 
-/// The plan of the file, or plain ZeRO-3 that trains as the space says.
-Plan LoadBaseline(const std::string& path,
-                  const SearchSpace& space,
-                  const PredictionInputs& inputs,
-                  int ranks) {
-  if (!path.empty()) {
-    return LoadPlan(path, {}, inputs, ranks);
-  }
-  return Resolve(PlainSpec(space.options.front()), inputs.graph, ranks);
-}
-
 LoadedSearch Load(const SearchCommandOptions& options) {
   Workload workload = LoadWorkload(options.workload, options.sizes);
   Cluster cluster = LoadChangedCluster(options.cluster, options.cluster_overrides);
@@ -86,41 +76,94 @@ LoadedSearch Load(const SearchCommandOptions& options) {
   if (!options.memory_limit.empty()) {
     space.memory_limit = ParseMemoryLimit(options.memory_limit);
   }
-  const PredictionInputs inputs{workload.graph, profile ? &*profile : nullptr, cluster};
-  Plan baseline = LoadBaseline(options.baseline, space, inputs, ranks);
-  TakeTraining(baseline.options, space);
   const bool lacks_copies = LeaveOutUnmeasuredCopies(cluster, ranks, space);
-  return {std::move(workload), std::move(cluster),  std::move(profile),
-          std::move(space),    std::move(baseline), lacks_copies};
+  LoadedSearch loaded{
+      std::move(workload), std::move(cluster), std::move(profile), std::move(space), ranks,
+      std::nullopt,        lacks_copies};
+  if (!options.baseline.empty()) {
+    loaded.baseline = LoadPlan(options.baseline, {}, loaded.inputs(), ranks);
+    TakeTraining(loaded.baseline->options, loaded.space);
+  }
+  return loaded;
 }
 
-std::string ProgressText(const SearchProgress& progress, double seconds, double time_limit) {
+/// What a report would say of the best schedule so far. A score is no step time of a report
+/// (docs/search.md), so the schedule is predicted, which takes longer than scoring it: at most a
+/// 20th of the time.
+class BestSoFar {
+ public:
+  BestSoFar(const LoadedSearch& loaded, const SearchProblem& problem)
+      : loaded_(loaded),
+        problem_(problem) {}
+
+  std::string Text(const Scored* best, const Progress& clock) {
+    constexpr double kShare = 20;
+    if (best == nullptr) {
+      return "none yet";
+    }
+    const double begin = clock.seconds();
+    if (text_.empty() || begin > shown_at_ + kShare * took_) {
+      const Result result = ReportPlan(loaded_, PlanOf(problem_, best->candidate)).result;
+      text_ = FormatDuration(result.step_time) + " with " + FormatBytes(result.peak_reserved);
+      shown_at_ = clock.seconds();
+      took_ = shown_at_ - begin;
+    }
+    return text_;
+  }
+
+ private:
+  const LoadedSearch& loaded_;
+  const SearchProblem& problem_;
+  std::string text_;
+  double shown_at_ = 0;
+  double took_ = 0;
+};
+
+std::string ProgressText(const SearchProgress& progress,
+                         const std::string& best,
+                         double seconds,
+                         double time_limit) {
   const auto evaluated = static_cast<double>(progress.evaluated);
   const double share = evaluated / static_cast<double>(std::max<std::uint64_t>(1, progress.budget));
   double left = share > 0 ? seconds / share - seconds : 0;
   if (time_limit > 0) {
     left = std::min(left, time_limit - seconds);
   }
-  std::string text = "search: " + std::string(progress.strategy) + ", " + Thousands(evaluated) +
-                     " of " + Thousands(static_cast<double>(progress.budget)) + " schedules, best ";
-  text += progress.best == nullptr ? "none yet"
-                                   : FormatDuration(progress.best->score.step_time) + " with " +
-                                         FormatBytes(progress.best->score.peak_reserved);
-  return text + ", " + std::to_string(static_cast<int>(std::max(0.0, left))) + " s left";
+  return "search: " + std::string(progress.strategy) + ", " + Thousands(evaluated) + " of " +
+         Thousands(static_cast<double>(progress.budget)) + " schedules, best " + best + ", " +
+         std::to_string(static_cast<int>(std::max(0.0, left))) + " s left";
 }
 
-/// The baseline, and the plans to start from, which must train the same.
+/// The baseline, or DeepCompile's plan of each stage that the space has. Eager DeepSpeed's runs no
+/// compiled graph, so it is compared with, but no schedule to start from.
+std::vector<Plan> OwnStarts(const LoadedSearch& loaded) {
+  if (loaded.baseline) {
+    return {*loaded.baseline};
+  }
+  std::set<int> stages;
+  for (const ScheduleOptions& each : loaded.space.options) {
+    stages.insert(each.stage);
+  }
+  std::vector<Plan> plans;
+  for (const int stage : stages) {
+    plans.push_back(DeepSpeedPlan(loaded, NewestDeepCompile(), stage));
+  }
+  return plans;
+}
+
+/// These, and the plans to start from, which must train the same.
 std::vector<Candidate> Starts(const SearchCommandOptions& options,
                               const LoadedSearch& loaded,
                               SearchProblem& problem) {
-  const ScheduleOptions& base = loaded.baseline.options;
-  std::vector<Plan> plans = {loaded.baseline};
+  const ScheduleOptions& base = loaded.space.options.front();
+  std::vector<Plan> plans = OwnStarts(loaded);
   for (const std::string& path : options.starts) {
     plans.push_back(LoadPlan(path, {}, loaded.inputs(), problem.ranks));
     const ScheduleOptions& own = plans.back().options;
     if (own.gradient_accumulation_steps != base.gradient_accumulation_steps ||
         own.gradient_clipping != base.gradient_clipping) {
-      throw Error(path + ": trains differently from the baseline: another " +
+      throw Error(path + ": trains differently from the " +
+                  (loaded.baseline ? "baseline" : "space") + ": another " +
                   (own.gradient_clipping != base.gradient_clipping
                        ? "gradient_clipping"
                        : "gradient_accumulation_steps"));
@@ -163,17 +206,21 @@ struct TimedSearch {
 
 TimedSearch RunTimed(const SearchCommandOptions& options,
                      Evaluator& evaluator,
-                     const SearchSpace& space,
+                     const LoadedSearch& loaded,
                      SearchSettings settings) {
   const Interrupt interrupt;
   Progress progress;
+  BestSoFar best(loaded, evaluator.problem());
   settings.should_stop = [&] {
     return interrupt.requested() || (options.time > 0 && progress.seconds() > options.time);
   };
   settings.on_progress = [&](const SearchProgress& each) {
-    progress.Show(ProgressText(each, progress.seconds(), options.time));
+    progress.Show([&] {
+      const std::string text = best.Text(each.best, progress);
+      return ProgressText(each, text, progress.seconds(), options.time);
+    });
   };
-  TimedSearch timed{Search(evaluator, space, settings), 0};
+  TimedSearch timed{Search(evaluator, loaded.space, settings), 0};
   timed.seconds = progress.seconds();
   const double rate = static_cast<double>(timed.result.evaluated) / std::max(1e-9, timed.seconds);
   progress.Finish("search: " + Thousands(static_cast<double>(timed.result.evaluated)) +
@@ -228,10 +275,10 @@ unsigned ThreadsOf(const SearchCommandOptions& options) {
 /// schedules worth finding are near that of a step whose gathers are ahead. 0 without a power
 /// model.
 double SearchClock(const LoadedSearch& loaded) {
-  PlanSpec spec = PlainSpec(loaded.baseline.options);
+  PlanSpec spec = PlainSpec(loaded.space.options.front());
   constexpr int kAhead = 8;
   spec.gather_ahead = kAhead;
-  const Plan plan = Resolve(spec, loaded.workload.graph, loaded.baseline.ranks);
+  const Plan plan = Resolve(spec, loaded.workload.graph, loaded.ranks);
   return FindStepClock(LowerFor(plan, loaded.inputs()), loaded.inputs());
 }
 
@@ -240,11 +287,11 @@ ExitCode RunSearch(const SearchCommandOptions& options) {
   const Graph& graph = loaded.workload.graph;
   PredictionInputs at_clock = loaded.inputs();
   at_clock.clock_mhz = SearchClock(loaded);
-  SearchProblem problem = MakeProblem(at_clock, loaded.baseline.ranks);
+  SearchProblem problem = MakeProblem(at_clock, loaded.ranks);
   std::vector<Candidate> starts = Starts(options, loaded, problem);
   Evaluator evaluator(problem, {ThreadsOf(options), loaded.space.memory_limit});
   const TimedSearch timed =
-      RunTimed(options, evaluator, loaded.space, SettingsOf(options, std::move(starts)));
+      RunTimed(options, evaluator, loaded, SettingsOf(options, std::move(starts)));
   if (loaded.lacks_copies) {
     std::cerr << "search: gathers by copy engines were left out: " << options.cluster
               << " has no copy_engines for " << problem.ranks
@@ -255,11 +302,10 @@ ExitCode RunSearch(const SearchCommandOptions& options) {
   report.workload = graph.name;
   report.gpu = loaded.cluster.gpu.name;
   report.ranks = problem.ranks;
-  report.clock_mhz = problem.inputs.clock_mhz;
   report.limit = evaluator.memory_limit();
   report.search = timed.result;
-  report.baseline = ReportPlan(loaded, loaded.baseline);
   report.front = ReportFront(loaded, problem, timed.result.front, report.limit);
+  AddBaselines(loaded, problem, report);
   if (!report.front.empty()) {
     AddDeepSpeed(loaded, report);
     report.expandable_reserved = ReservedIfExpandable(loaded, report.front.front().plan);
@@ -293,7 +339,8 @@ void DeclareSearchOptions(CLI::App& app, SearchCommandOptions& options) {
                  "most bytes reserved on a GPU, such as 60GiB; all that it leaves to tensors if "
                  "left out");
   app.add_option("--baseline", options.baseline,
-                 "plan file to compare with; plain ZeRO-3, gathers at use, if left out");
+                 "plan file to compare with; if left out, DeepSpeed's own plans of the best plan's "
+                 "stage: DeepCompile's, and eager DeepSpeed's");
   app.add_option("--start", options.starts,
                  "plan file to start from besides the baseline, such as the best of an earlier "
                  "search; may be repeated")

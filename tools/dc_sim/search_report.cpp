@@ -58,6 +58,24 @@ bool FitsAtMost(const SearchProblem& problem, const Scored& scored, Bytes limit)
 
 }  // namespace
 
+std::string_view NewestDeepCompile() {
+  const auto policies = PolicyNames();
+  return *std::find_if(policies.rbegin(), policies.rend(),
+                       [](std::string_view name) { return name.starts_with("deepcompile-"); });
+}
+
+Plan DeepSpeedPlan(const LoadedSearch& loaded, std::string_view policy, int stage) {
+  const ScheduleOptions& training = loaded.space.options.front();
+  Json spec = {{"format", "dc-plan-spec/1"},
+               {"policy", policy},
+               {"stage", stage},
+               {"gradient_accumulation_steps", training.gradient_accumulation_steps}};
+  if (training.gradient_clipping) {
+    spec["gradient_clipping"] = *training.gradient_clipping;
+  }
+  return PlanOfDocument(spec, "plan of " + std::string(policy), loaded.inputs(), loaded.ranks);
+}
+
 ReportedPlan ReportPlan(const LoadedSearch& loaded, Plan plan) {
   const Schedule schedule = LowerFor(plan, loaded.inputs());
   RequireCorrect(schedule, loaded.workload.graph);
@@ -103,17 +121,31 @@ std::optional<Bytes> ReservedIfExpandable(const LoadedSearch& loaded, Plan plan)
   return MostReservedBy(plan, loaded.inputs());
 }
 
+void AddBaselines(const LoadedSearch& loaded, const SearchProblem& problem, SearchReport& report) {
+  if (loaded.baseline) {
+    report.baselines.push_back({"baseline", ReportPlan(loaded, *loaded.baseline)});
+    return;
+  }
+  int stage = loaded.space.options.front().stage;
+  if (!report.front.empty()) {
+    stage = report.front.front().plan.options.stage;
+  } else if (report.search.least) {
+    stage = PlanOf(problem, report.search.least->candidate).options.stage;
+  }
+  for (const std::string_view policy : {NewestDeepCompile(), std::string_view("deepspeed-eager")}) {
+    report.baselines.push_back(
+        {std::string(policy), ReportPlan(loaded, DeepSpeedPlan(loaded, policy, stage))});
+  }
+}
+
 void AddDeepSpeed(const LoadedSearch& loaded, SearchReport& report) {
-  const Graph& graph = loaded.workload.graph;
-  report.deepspeed = ClosestDeepSpeedConfig(report.front.front().plan, graph);
-  const DeepSpeedSpec spec = ReadDeepSpeedConfig(report.deepspeed.config,
-                                                 PointerLocator("closest DeepSpeed configuration"),
-                                                 PolicyNames(), report.ranks);
-  Plan plan = Resolve(spec.spec, graph, report.ranks);
+  report.deepspeed = ClosestDeepSpeedConfig(report.front.front().plan, loaded.workload.graph);
+  const Plan plan = PlanOfDocument(report.deepspeed.config, "closest DeepSpeed configuration",
+                                   loaded.inputs(), report.ranks);
   const Schedule schedule = LowerFor(plan, loaded.inputs());
-  const Result result = Predict(schedule, plan, loaded.inputs(), /*keep_timeline=*/false).result;
-  report.deepspeed_policy = spec.spec.policy;
-  report.deepspeed_step_time = result.step_time;
+  report.deepspeed_result =
+      Predict(schedule, plan, loaded.inputs(), /*keep_timeline=*/false).result;
+  report.deepspeed_policy = plan.policy;
 }
 
 }  // namespace dcsim

@@ -19,13 +19,21 @@ struct LoadedSearch {
   Cluster cluster;
   std::optional<Profile> profile;
   SearchSpace space;
-  Plan baseline;
-  bool lacks_copies = false;  // gathers by copy engines were left out of the space
+  int ranks = 1;
+  std::optional<Plan> baseline;  // of --baseline
+  bool lacks_copies = false;     // gathers by copy engines were left out of the space
 
   PredictionInputs inputs() const {
     return {workload.graph, profile ? &*profile : nullptr, cluster};
   }
 };
+
+/// The policy of DeepCompile in the newest release that is modelled.
+std::string_view NewestDeepCompile();
+
+/// The plan of one of DeepSpeed's policies for a stage, trained as the space says. Throws Error as
+/// Resolve does.
+Plan DeepSpeedPlan(const LoadedSearch& loaded, std::string_view policy, int stage);
 
 /// Lowers, verifies and predicts a plan in full. Throws Error as these do.
 ReportedPlan ReportPlan(const LoadedSearch& loaded, Plan plan);
@@ -44,8 +52,11 @@ std::vector<ReportedPlan> ReportFront(const LoadedSearch& loaded,
 /// them.
 std::optional<Bytes> ReservedIfExpandable(const LoadedSearch& loaded, Plan plan);
 
-/// Adds the DeepSpeed JSON closest to the best plan, and what DeepSpeed would make of it as far as
-/// the policies here know.
+/// Adds what the best plan is compared with: the plan of --baseline, or DeepSpeed's own plans of
+/// the best plan's stage (where nothing fits, of the stage of what reserves least).
+void AddBaselines(const LoadedSearch& loaded, const SearchProblem& problem, SearchReport& report);
+
+/// Adds the DeepSpeed JSON closest to the best plan, and what simulating that file as a plan gives.
 void AddDeepSpeed(const LoadedSearch& loaded, SearchReport& report);
 
 }  // namespace dcsim

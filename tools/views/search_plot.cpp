@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
+#include <utility>
 #include <vector>
 
 #include "model/base/text.h"
@@ -28,39 +30,73 @@ struct Point {
   double ms = 0;
 };
 
-Point PointOf(Duration time, Bytes reserved) {
-  return {reserved.gib(), time.ms()};
-}
-
 /// Lengths along one axis onto the picture.
 struct Axis {
   double least = 0;
   double most = 1;
+  double step = 1;  // between two ticks
   double from = 0;
   double to = 1;
 
   double At(double value) const { return from + (value - least) / (most - least) * (to - from); }
 };
 
-/// From a little below the least to a little above the most value.
+/// 1, 2 or 5 times a power of ten, so that about five steps fill `range`.
+double TickStep(double range) {
+  constexpr double kTicks = 5;
+  const double power = std::pow(10.0, std::floor(std::log10(range / kTicks)));
+  for (const double factor : {1.0, 2.0, 5.0}) {
+    if (range <= kTicks * factor * power) {
+      return factor * power;
+    }
+  }
+  return 10 * power;
+}
+
+/// Over all values, from one tick to another.
 Axis AxisOver(const std::vector<double>& values, double from, double to) {
   const auto [least, most] = std::minmax_element(values.begin(), values.end());
   const double room = std::max(0.05 * (*most - *least), 1e-3 * *most + 1e-6);
-  return {*least - room, *most + room, from, to};
+  const double step = TickStep(*most - *least + 2 * room);
+  return {step * std::floor((*least - room) / step), step * std::ceil((*most + room) / step), step,
+          from, to};
+}
+
+/// A tick's number, with as many decimals as its step has.
+std::string TickText(double value, double step) {
+  const int decimals = std::max(0, -static_cast<int>(std::floor(std::log10(step * 1.001))));
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.*f", decimals, value);
+  return text.data();
+}
+
+std::vector<double> TicksOf(const Axis& axis) {
+  std::vector<double> ticks;
+  const auto first = std::llround(axis.least / axis.step);
+  for (auto i = first; i <= std::llround(axis.most / axis.step); ++i) {
+    ticks.push_back(static_cast<double>(i) * axis.step);
+  }
+  return ticks;
 }
 
 class Picture {
  public:
   explicit Picture(const SearchReport& report) : report_(report) {
-    for (const Scored& member : report.search.front) {
-      front_.push_back(PointOf(member.score.step_time, member.score.peak_reserved));
-    }
-    baseline_ = PointOf(report.baseline.result.step_time, report.baseline.result.peak_reserved);
-    std::vector<double> gib = {baseline_.gib};
-    std::vector<double> ms = {baseline_.ms};
-    for (const Point& point : front_) {
+    std::vector<double> gib;
+    std::vector<double> ms;
+    const auto add = [&](const Result& result) {
+      const Point point{result.peak_reserved.gib(), result.step_time.ms()};
       gib.push_back(point.gib);
       ms.push_back(point.ms);
+      return point;
+    };
+    for (const ReportedPlan& member : report.front) {
+      front_.push_back(add(member.result));
+    }
+    for (const Baseline& each : report.baselines) {
+      if (each.reported.result.step_time > Duration()) {
+        baselines_.emplace_back(each.name, add(each.reported.result));
+      }
     }
     x_ = AxisOver(gib, kLeft, kWidth - kRight);
     y_ = AxisOver(ms, kHeight - kBottom, kTop);
@@ -75,8 +111,12 @@ class Picture {
     DrawAxes();
     DrawLimit();
     DrawFront();
-    Square(baseline_);
-    Text(x_.At(baseline_.gib) + 8, y_.At(baseline_.ms) + 4, "start", "baseline");
+    for (const auto& [name, point] : baselines_) {
+      Square(point);
+      const bool at_right = x_.At(point.gib) > (kLeft + kWidth) / 2;
+      Text(x_.At(point.gib) + (at_right ? -8 : 8), y_.At(point.ms) + 4, at_right ? "end" : "start",
+           name);
+    }
     return svg_ + "</svg>\n";
   }
 
@@ -95,15 +135,14 @@ class Picture {
   }
 
   void DrawAxes() {
-    constexpr int kTicks = 5;
     const std::string grid = "stroke=\"#dddddd\"";
-    for (int i = 0; i <= kTicks; ++i) {
-      const double gib = x_.least + (x_.most - x_.least) * i / kTicks;
-      const double ms = y_.least + (y_.most - y_.least) * i / kTicks;
+    for (const double gib : TicksOf(x_)) {
       Line({x_.At(gib), kTop}, {x_.At(gib), kHeight - kBottom}, grid);
+      Text(x_.At(gib), kHeight - kBottom + 16, "middle", TickText(gib, x_.step));
+    }
+    for (const double ms : TicksOf(y_)) {
       Line({kLeft, y_.At(ms)}, {kWidth - kRight, y_.At(ms)}, grid);
-      Text(x_.At(gib), kHeight - kBottom + 16, "middle", Number(gib));
-      Text(kLeft - 6, y_.At(ms) + 4, "end", Number(ms));
+      Text(kLeft - 6, y_.At(ms) + 4, "end", TickText(ms, y_.step));
     }
     Text((kLeft + kWidth) / 2, kHeight - 12, "middle", "peak of reserved memory, GiB");
     Text(kLeft - 50, kTop - 18, "start", "ms");
@@ -128,12 +167,12 @@ class Picture {
               (i == 0 ? "5" : "3") + "\" fill=\"" + (i == 0 ? "#2060a0" : "white") +
               "\" stroke=\"#2060a0\"/>\n";
     }
-    Text(x_.At(front_.front().gib), y_.At(front_.front().ms) + 18, "middle", "best");
+    Text(x_.At(front_.front().gib), y_.At(front_.front().ms) - 10, "middle", "best");
   }
 
   const SearchReport& report_;
   std::vector<Point> front_;
-  Point baseline_;
+  std::vector<std::pair<std::string, Point>> baselines_;
   Axis x_;
   Axis y_;
   std::string svg_;

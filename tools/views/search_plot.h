@@ -7,7 +7,8 @@
 namespace dcsim {
 
 /// An SVG picture of a search: reserved memory to the right, step time upwards; the front as a line
-/// of points with the best filled, the baseline as a square, the limit as a dashed line.
+/// of points with the best filled, each baseline that completes as a square, the limit as a dashed
+/// line.
 std::string PrintSearchPlot(const SearchReport& report);
 
 }  // namespace dcsim

@@ -13,7 +13,6 @@
 namespace dcsim {
 namespace {
 
-constexpr std::size_t kLabel = 11;
 constexpr std::size_t kColumn = 10;
 
 std::string Flush(const std::string& text, std::size_t width) {
@@ -31,11 +30,37 @@ std::string OneDecimal(double value) {
   return text.data();
 }
 
+/// Width of the first column: the longest label and two spaces.
+std::size_t LabelWidth(const SearchReport& report) {
+  std::size_t width = std::string_view("front").size();
+  for (const Baseline& each : report.baselines) {
+    width = std::max(width, each.name.size());
+  }
+  return width + 2;
+}
+
+bool Completed(const Result& result) {
+  return result.outcome == OutcomeName(Outcome::kCompleted);
+}
+
+/// "out of memory" of "out_of_memory".
+std::string OutcomeWords(const Result& result) {
+  std::string words = result.outcome;
+  std::replace(words.begin(), words.end(), '_', ' ');
+  return words;
+}
+
 std::string Line(const std::string& label, const ReportedPlan& each, const Graph& graph) {
-  return Padded(label, kLabel) + Flush(FormatDuration(each.result.step_time), kColumn) +
-         Flush(FormatBytes(each.result.peak_reserved), kColumn) +
-         Flush(FormatBytes(each.result.peak_allocated), kColumn) +
-         Flush(FormatDuration(each.result.exposed_communication), kColumn) + "  " +
+  const Result& result = each.result;
+  if (!Completed(result)) {
+    return label + Flush("-", kColumn) + Flush("-", kColumn) + Flush("-", kColumn) +
+           Flush("-", kColumn) + "  " + DescribePlan(each.plan, graph) + ": " +
+           OutcomeWords(result) + "\n";
+  }
+  return label + Flush(FormatDuration(result.step_time), kColumn) +
+         Flush(FormatBytes(result.peak_reserved), kColumn) +
+         Flush(FormatBytes(result.peak_allocated), kColumn) +
+         Flush(FormatDuration(result.exposed_communication), kColumn) + "  " +
          DescribePlan(each.plan, graph) + "\n";
 }
 
@@ -94,19 +119,32 @@ bool SavesMemory(const std::optional<Bytes>& expandable, Bytes reserved) {
   return expandable && *expandable < reserved;
 }
 
-/// Where the difference to the baseline comes from, one line a reason.
-std::string ExplainGain(const SearchReport& report) {
-  const ReportedPlan& best = report.front.front();
-  const Result& from = report.baseline.result;
-  const Result& to = best.result;
+/// "best against deepspeed-eager: 6.6 % less time".
+std::string Gain(const SearchReport& report, const Baseline& baseline) {
+  const Result& from = baseline.reported.result;
+  const std::string text = "\nbest against " + baseline.name;
+  if (!Completed(from)) {
+    return text + ", which does not complete: " + OutcomeWords(from) + "\n";
+  }
+  const Result& to = report.front.front().result;
   const double share = 1 - static_cast<double>(to.step_time.ns()) /
                                static_cast<double>(std::max<std::int64_t>(1, from.step_time.ns()));
   const bool fits = from.peak_reserved <= report.limit;
-  std::string text = std::string("\nbest against baseline") +
-                     (fits ? ": " : ", which exceeds the limit: ") + Percent(std::abs(share)) +
-                     (share < 0 ? " more time\n" : " less time\n");
+  return text + (fits ? ": " : ", which exceeds the limit: ") + Percent(std::abs(share)) +
+         (share < 0 ? " more time\n" : " less time\n");
+}
+
+/// Where the difference to a baseline comes from, one line a reason.
+std::string ExplainGain(const SearchReport& report, const Baseline& baseline) {
+  std::string text = Gain(report, baseline);
+  const Result& from = baseline.reported.result;
+  if (!Completed(from)) {
+    return text;
+  }
+  const ReportedPlan& best = report.front.front();
+  const Result& to = best.result;
   for (std::size_t kind = 0; kind < best.exposed.size(); ++kind) {
-    const Duration before = report.baseline.exposed[kind];
+    const Duration before = baseline.reported.exposed[kind];
     const Duration after = best.exposed[kind];
     if (before != Duration() || after != Duration()) {
       text += "  exposed " + Padded(std::string(CollectiveKindNames()[kind]), 15) +
@@ -117,28 +155,38 @@ std::string ExplainGain(const SearchReport& report) {
           FormatDuration(to.compute) + "   (beside communication kernels run slower)\n";
   text += "  reserved memory        " + Flush(FormatBytes(from.peak_reserved), kColumn) + " -> " +
           FormatBytes(to.peak_reserved) + "\n";
-  if (SavesMemory(report.expandable_reserved, to.peak_reserved)) {
-    text += "    with expandable segments       -> " + FormatBytes(*report.expandable_reserved) +
-            "   (allocator: expandable_segments)\n";
-  }
   return text;
+}
+
+/// What the best plan would reserve with expandable segments, where that is less.
+std::string DescribeExpandable(const SearchReport& report) {
+  if (!SavesMemory(report.expandable_reserved, report.front.front().result.peak_reserved)) {
+    return "";
+  }
+  return "\nbest with expandable segments: " + FormatBytes(*report.expandable_reserved) +
+         " reserved (allocator: expandable_segments)\n";
 }
 
 /// What the closest DeepSpeed configuration leaves to DeepSpeed.
 std::string DescribeDeepSpeed(const SearchReport& report) {
-  std::string text = "\nclosest DeepSpeed configuration (--save-deepspeed): " +
-                     FormatDuration(report.deepspeed_step_time) + " as " + report.deepspeed_policy +
-                     "\n";
+  const Result& result = report.deepspeed_result;
+  std::string text = "\nclosest DeepSpeed configuration (--save-deepspeed): ";
+  text += Completed(result) ? FormatDuration(result.step_time) + ", " +
+                                  FormatBytes(result.peak_reserved) + " reserved"
+                            : OutcomeWords(result);
+  text += ", as " + report.deepspeed_policy + "\n";
   for (const std::string& sentence : report.deepspeed.missing) {
     text += "  not in it: " + sentence + "\n";
   }
   return text;
 }
 
-Json PrintMember(const Scored& scored) {
-  return {{"step_time_ns", scored.score.step_time.ns()},
-          {"peak_reserved_bytes", scored.score.peak_reserved.count()},
-          {"peak_allocated_bytes", scored.score.peak_allocated.count()}};
+/// Time and memory of a plan, by the keys of dc-result/1.
+Json PrintFigures(const Result& result) {
+  return {{"outcome", result.outcome},
+          {"step_time_ns", result.step_time.ns()},
+          {"peak_reserved_bytes", result.peak_reserved.count()},
+          {"peak_allocated_bytes", result.peak_allocated.count()}};
 }
 
 Json PrintReported(const ReportedPlan& each, const Graph& graph) {
@@ -176,13 +224,20 @@ std::string PrintSearchText(const SearchReport& report, const Graph& graph) {
                      ", up to " + FormatBytes(report.limit) +
                      " reserved: " + Thousands(static_cast<double>(search.evaluated)) +
                      " schedules" + (search.stopped ? ", stopped early" : "") + "\n\n";
-  text += std::string(kLabel, ' ') + Flush("step time", kColumn) + Flush("reserved", kColumn) +
+  const std::size_t width = LabelWidth(report);
+  text += std::string(width, ' ') + Flush("step time", kColumn) + Flush("reserved", kColumn) +
           Flush("allocated", kColumn) + Flush("exposed", kColumn) + "\n";
-  text += Line("baseline", report.baseline, graph);
-  for (std::size_t i = 0; i < report.front.size(); ++i) {
-    text += Line(i == 0 ? "best" : "front", report.front[i], graph);
+  for (const Baseline& each : report.baselines) {
+    text += Line(Padded(each.name, width), each.reported, graph);
   }
-  return text + ExplainGain(report) + DescribeDeepSpeed(report);
+  for (std::size_t i = 0; i < report.front.size(); ++i) {
+    text += Line(Padded(i == 0 ? "best" : "front", width), report.front[i], graph);
+  }
+  text += ExplainGain(report, report.baselines.front());
+  for (std::size_t i = 1; i < report.baselines.size(); ++i) {
+    text += Gain(report, report.baselines[i]);
+  }
+  return text + DescribeExpandable(report) + DescribeDeepSpeed(report);
 }
 
 std::string PrintNothingFits(const SearchReport& report) {
@@ -209,25 +264,27 @@ Json PrintSearch(const SearchReport& report, const Graph& graph) {
                           {"improved", strategy.improved}});
   }
   Json front = Json::array();
-  for (const Scored& member : search.front) {
-    front.push_back(PrintMember(member));
+  for (const ReportedPlan& member : report.front) {
+    front.push_back(PrintFigures(member.result));
   }
-  Json document = {{"format", "dc-search/1"},
-                   {"workload", report.workload},
-                   {"gpus", report.ranks},
-                   {"sm_clock_mhz", std::lround(report.clock_mhz)},
-                   {"memory_limit_bytes", report.limit.count()},
-                   {"evaluated", search.evaluated},
-                   {"folded", search.folded},
-                   {"stopped", search.stopped},
-                   {"complete", search.complete},
-                   {"strategies", strategies},
-                   {"front", front},
-                   {"baseline", PrintReported(report.baseline, graph)}};
-  document["deepspeed"] = {{"config", report.deepspeed.config},
-                           {"missing", report.deepspeed.missing},
-                           {"policy", report.deepspeed_policy},
-                           {"step_time_ns", report.deepspeed_step_time.ns()}};
+  Json baselines = Json::array();
+  for (const Baseline& each : report.baselines) {
+    baselines.push_back(PrintReported(each.reported, graph));
+    baselines.back()["name"] = each.name;
+  }
+  Json document = {{"format", "dc-search/1"},       {"workload", report.workload},
+                   {"gpus", report.ranks},          {"memory_limit_bytes", report.limit.count()},
+                   {"evaluated", search.evaluated}, {"folded", search.folded},
+                   {"stopped", search.stopped},     {"complete", search.complete},
+                   {"strategies", strategies},      {"front", front},
+                   {"baselines", baselines}};
+  Json& deepspeed = document["deepspeed"];
+  deepspeed = report.front.empty() ? Json() : PrintFigures(report.deepspeed_result);
+  if (!report.front.empty()) {
+    deepspeed["config"] = report.deepspeed.config;
+    deepspeed["missing"] = report.deepspeed.missing;
+    deepspeed["policy"] = report.deepspeed_policy;
+  }
   document["expandable_reserved_bytes"] =
       report.expandable_reserved ? Json(report.expandable_reserved->count()) : Json(nullptr);
   document["best"] =

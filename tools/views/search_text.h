@@ -17,22 +17,28 @@ struct ReportedPlan {
   std::vector<Duration> exposed;  // by kind of collective
 };
 
-/// A finished search as its report shows it.
+/// What the best plan is compared with.
+struct Baseline {
+  std::string name;  // of its policy; "baseline" for the plan that somebody named
+  ReportedPlan reported;
+};
+
+/// A finished search as its report shows it. All times and bytes are those that `dc-sim simulate`
+/// gives for the plans.
 struct SearchReport {
   std::string workload;
   std::string gpu;
   int ranks = 1;
-  double clock_mhz = 0;  // at which the search scored its schedules; 0: as profiled
   Bytes limit;
   SearchResult search;
-  ReportedPlan baseline;
-  std::vector<ReportedPlan> front;  // of search.front the members that are shown
+  std::vector<Baseline> baselines;  // the first is the one to beat
+  std::vector<ReportedPlan> front;  // of search.front the members that are shown, best first
   /// Bytes that the best plan would reserve with expandable segments; of what reserves least where
   /// nothing fits. None: it has them.
   std::optional<Bytes> expandable_reserved;
   DeepSpeedOutput deepspeed;     // closest to the best
-  std::string deepspeed_policy;  // that predicts what DeepSpeed makes of it
-  Duration deepspeed_step_time;
+  std::string deepspeed_policy;  // that the file becomes as a plan
+  Result deepspeed_result;       // of that plan
 };
 
 /// What a plan decides, in a few words: "ZeRO-3, bucket 200e6, 57 of 399 kept, gathers 8.0 ahead".
@@ -42,9 +48,10 @@ std::string DescribePlan(const Plan& plan, const Graph& graph);
 ///
 ///   qwen3-8b, 8 x NVIDIA H200, up to 60 GiB reserved: 20,010 schedules
 ///
-///                step time  reserved allocated  exposed
-///   baseline        674 ms  49.1 GiB  48.6 GiB  98.2 ms  ZeRO-3, bucket 500e6, ...
-///   best            571 ms  58.8 GiB  57.9 GiB  4.11 ms  ZeRO-3, bucket 200e6, ...
+///                       step time  reserved allocated   exposed
+///   deepcompile-0.19.8     550 ms  61.8 GiB  60.4 GiB   5.60 ms  ZeRO-3, bucket 500.0e6, ...
+///   deepspeed-eager        587 ms  60.2 GiB  58.0 GiB   6.77 ms  ZeRO-3, bucket 500.0e6, ...
+///   best                   548 ms  58.8 GiB  57.9 GiB   4.11 ms  ZeRO-3, bucket 200.0e6, ...
 ///   ...
 std::string PrintSearchText(const SearchReport& report, const Graph& graph);
 
