@@ -199,11 +199,11 @@ void CheckArguments(CheckState& state, const Op& op, const Path& path) {
   }
 }
 
-/// Whether the schema lets output `i` share an argument's storage. _unsafe_view returns a view
-/// although its schema does not say so.
+/// Whether output `i` may share an argument's storage. _unsafe_view and the unsafe splits return
+/// views although their schemas do not say so.
 bool MayAlias(const OperatorSchema& schema, const Op& op, std::size_t i) {
   const std::size_t field = op.returns_list ? 0 : i;
-  return schema.name == "aten::_unsafe_view" ||
+  return schema.name == "aten::_unsafe_view" || schema.name.starts_with("aten::unsafe_") ||
          (field < schema.returns.size() && schema.returns[field].aliases);
 }
 

@@ -31,8 +31,8 @@ BYTES_OF = {
 }
 KEYS = "format name recorder options tokens params buffers inputs storages values schemas modules graphs".split()
 RESIDENT = {"param": "params", "buffer": "buffers", "input": "inputs"}
-# Returns a view although its schema does not say so.
-UNDECLARED_VIEW = "aten::_unsafe_view"
+# Operators that return views although their schemas do not say so.
+UNDECLARED_VIEWS = ("aten::_unsafe_view", "aten::unsafe_split", "aten::unsafe_split_with_sizes", "aten::unsafe_chunk")
 
 
 def faults_of(document: dict[str, Any]) -> list[str]:
@@ -169,7 +169,7 @@ class _Checker:
     def _storage_of(self, value: int, returned: Argument, schema: Schema, read: set[int]) -> Iterator[str]:
         """A view's storage is that of something read; any other output starts a storage of its own."""
         storage = self.values[value]["storage"]
-        is_view = returned.aliases is not None or schema.name == UNDECLARED_VIEW
+        is_view = returned.aliases is not None or schema.name.partition(".")[0] in UNDECLARED_VIEWS
         if storage in self.storages_seen and (storage not in read or not is_view):
             yield f"{schema.name}: value {value} shares storage {storage}, which its schema does not allow"
 

@@ -148,3 +148,69 @@ class NoLoss(Layer):
 class ForbiddenUnderAutocast(Layer):
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
         return functional.binary_cross_entropy(self.layer(rows).sigmoid(), rows)
+
+
+class Synchronized(Layer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.SyncBatchNorm(8)
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        return self.norm(self.layer(rows)).mean()
+
+
+class SparseTable(Layer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(8, 8, sparse=True)
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        return self.table(rows.long()).mean()
+
+
+class SparseFunction(Layer):
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        return functional.embedding(rows.long(), self.layer.weight, sparse=True).mean()
+
+
+class Lazy(Layer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.LazyLinear(8)
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        return self.layer(self.first(rows)).mean()
+
+
+class NoClasses(Layer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = nn.Linear(8, 0, bias=False)
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        return self.layer(rows).mean()
+
+
+class Cell(nn.Module):
+    def __init__(self, kind: type[nn.RNNCellBase]) -> None:
+        super().__init__()
+        self.cell = kind(8, 8)
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        state = self.cell(rows)
+        return (state[0] if isinstance(state, tuple) else state).mean()
+
+
+class Halves(Layer):
+    """A gate whose halves PyTorch calls unsafe to split: views that their schema does not declare."""
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        value, gate = self.layer(rows).unsafe_chunk(2, -1)
+        first, second = self.layer(rows).unsafe_split_with_sizes([3, 5], -1)
+        return (value * gate.sigmoid()).mean() + first.mean() * second.mean()
+
+
+class FunctionalDropout(Layer):
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        hidden = functional.dropout(self.layer(rows), 0.3)[None, None]
+        return functional.scaled_dot_product_attention(hidden, hidden, hidden, dropout_p=0.2).mean()

@@ -11,7 +11,7 @@ import torch
 from bare_modules import BARE_MODULES, Bare, Images, Positions, TiedWords, layers
 from conftest import operators, record_module
 from dcrecord.interpret import Interpreter
-from dcrecord.workload import split_loss
+from dcrecord.outputs import split_loss
 from torch import nn
 from torch.nn import functional
 

@@ -15,6 +15,8 @@ from dcrecord.command_line import main
 from dcrecord.graph_file import read_document
 
 NET = '''
+import sys
+import types
 import torch
 from torch import nn
 
@@ -52,6 +54,29 @@ def fails():
 
 def list_input():
     return Net(), {"ids": [1, 2]}
+
+
+def leaves():
+    sys.exit(0)
+
+
+class Leaves(Net):
+    def forward(self, ids, target):
+        sys.exit(0)
+
+
+def leaves_in_forward():
+    return Leaves(), build()[1]
+
+
+def long(sequence=8):
+    model = nn.Sequential(Net())
+    model.config = types.SimpleNamespace(max_position_embeddings=8)
+    return model, torch.zeros(2, sequence, dtype=torch.int64)
+
+
+def interrupted():
+    raise KeyboardInterrupt
 '''
 
 
@@ -59,6 +84,7 @@ def list_input():
 def net(tmp_path: Path) -> str:
     (tmp_path / "net.py").write_text(NET)
     (tmp_path / "broken.py").write_text("import nothing_of_that_name\n")
+    (tmp_path / "leaves.py").write_text("import sys\nsys.exit(0)\n")
     return str(tmp_path / "net.py")
 
 
@@ -85,7 +111,12 @@ BAD_INPUT = [
     ("missing.py:build -o out", "there is no file missing.py"),
     ("BROKEN:build -o out", "broken.py cannot be loaded: ModuleNotFoundError: No module named 'nothing_of_that_name' (at"),
     ("NET:wrong -o out", "returned an object of type Net: expected (module, inputs)"),
-    ("NET:fails -o out", "failed: ZeroDivisionError: division by zero (at net.py:34)"),
+    ("NET:fails -o out", "failed: ZeroDivisionError: division by zero (at net.py:36)"),
+    ("NET:leaves -o out", "failed: SystemExit: 0 (at net.py:44)"),
+    ("LEAVES:build -o out", "leaves.py cannot be loaded: SystemExit: 0 (at leaves.py:2)"),
+    ("NET:leaves_in_forward -o out", "graph break: Dynamo does not know how to trace the builtin `sys.exit.`"),
+    ("tiny-llama -o out --seq 65", "--seq 65: tiny-llama has positions for at most 64 tokens"),
+    ("NET:long --seq 9 -o out", "input 'input' has 9 tokens in a row, and the model positions for at most 8"),
     ("NET:list_input -o out", "input 'ids' is an object of type list: expected (module, inputs)"),
     ("NET:needs -o out", "needs 'batch': expected --batch"),
     ("NET:needs --batch 2 -o out", "needs 'width': expected a default value"),
@@ -101,13 +132,31 @@ def test_bad_input_is_one_sentence_and_exit_code_2(
     arguments: str, sentence: str, net: str, tmp_path: Path, monkeypatch: Any, capsys: Any
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    words = arguments.replace("NET", net).replace("BROKEN", net.replace("net.py", "broken.py")).split()
+    words = arguments.replace("NET", net).replace("BROKEN", net.replace("net.py", "broken.py"))
+    words = words.replace("LEAVES", net.replace("net.py", "leaves.py")).split()
     before = sorted(tmp_path.iterdir())
     assert main(words) == 2
-    printed = [line for line in capsys.readouterr().err.splitlines() if not line.startswith("dcrecord: building")]
+    progress = ("dcrecord: building", "dcrecord: tracing")
+    printed = [line for line in capsys.readouterr().err.splitlines() if not line.startswith(progress)]
     assert len(printed) == 1 and printed[0].startswith("dcrecord: error: ")
     assert sentence in printed[0]
     assert [path for path in sorted(tmp_path.iterdir()) if path.name != "__pycache__"] == before
+
+
+def test_interruption_is_one_line_and_exit_code_130(net: str, tmp_path: Path, capsys: Any) -> None:
+    assert main([f"{net}:interrupted", "-o", str(tmp_path / "out")]) == 130
+    assert capsys.readouterr().err.splitlines()[1:] == ["dcrecord: interrupted"]
+    assert not (tmp_path / "out").exists()
+
+
+def test_thread_that_a_file_left_running_does_not_keep_the_process() -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "tools" / "dcrecord" / "src")}
+    program = (
+        "import sys, threading, time\nthreading.Thread(target=time.sleep, args=(600,)).start()\nsys.argv[1:] = ['list']\n"
+        "from dcrecord.command_line import run\nrun()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and "llama-3-8b" in done.stdout
 
 
 def test_help_has_examples_and_needs_no_torch() -> None:

@@ -19,10 +19,11 @@ from dcrecord.fingerprint import fingerprint, relative_error
 from dcrecord.graph_file import read_document
 from dcrecord.named_models import named_workload
 from dcrecord.options import Reporter
+from dcrecord.outputs import split_loss
 from dcrecord.recording import record
 from dcrecord.reference_training import AdamW, ReferenceTraining, Settings, seeded_input, seeded_parameter
 from dcrecord.seeded import WEIGHT_SCALE, fnv1a, fnv1a_of_bytes, splitmix64, uniform
-from dcrecord.workload import Workload, split_loss
+from dcrecord.workload import Workload
 from jsonschema_rs import Draft202012Validator
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import refused_modules as modules
 import torch
-from conftest import record_module
+from conftest import operators, record_module
 from dcrecord.errors import RecorderError
 from torch import nn
 
@@ -46,8 +46,8 @@ REFUSED: list[tuple[Callable[[], nn.Module], tuple[int, ...], str]] = [
     (
         modules.Dropout,
         ROWS,
-        "1 node of this model cannot run in a C++ process:\n  forward node native_dropout (module drop): operator "
-        "aten::native_dropout draws random numbers; expected dropout probability 0 and no noise",
+        "dropout draws random numbers in 1 call (modules drop; probabilities: 1 Dropout); expected --no-dropout, which sets "
+        "all to 0",
     ),
     (modules.Noise, ROWS, "forward node rand (the root module): operator aten::rand draws random numbers"),
     (
@@ -91,11 +91,22 @@ REFUSED: list[tuple[Callable[[], nn.Module], tuple[int, ...], str]] = [
     (
         modules.WrongShapes,
         ROWS,
-        "the module fails on inputs of these shapes: RuntimeError('a and b must have same reduction dim, but got [4, 8] X "
+        "the module fails on inputs of these shapes and dtypes: RuntimeError('a and b must have same reduction dim, but got [4, 8] X "
         "[4, 8].'); expected a module that runs (at refused_modules.py:{self.layer(rows) @ rows} in forward)",
     ),
     (modules.Raises, ROWS, "the module raises ValueError: 'one row only', 4; expected a module that runs (at ref"),
     (modules.NoLoss, ROWS, "the module does not return a scalar loss: expected a tensor, a tuple whose first element"),
+    (modules.Synchronized, ROWS, "module norm: SyncBatchNorm communicates; expected BatchNorm (statistics of one rank)"),
+    (
+        modules.SparseTable,
+        ROWS,
+        "module table: Embedding(sparse=True) has sparse gradients, which are not recorded; expected sparse=False",
+    ),
+    (modules.SparseFunction, ROWS, "its result is a sparse tensor, which is not recorded; expected dense gradients"),
+    (modules.Lazy, ROWS, "module first: LazyLinear.weight has no shape until a first call; expected a module with its sizes"),
+    (modules.NoClasses, ROWS, "parameter head.weight [0, 8] has no elements; expected a module without it"),
+    (lambda: modules.Cell(nn.GRUCell), ROWS, "gru_cell calls aten::_thnn_fused_gru_cell on a GPU, which cannot be recorded"),
+    (lambda: modules.Cell(nn.LSTMCell), ROWS, "lstm_cell calls aten::_thnn_fused_lstm_cell on a GPU, which cannot be"),
     (nn.ReLU, ROWS, "the loss depends on no parameter that requires a gradient: expected something to train"),
 ]
 
@@ -138,10 +149,24 @@ def test_operator_forbidden_under_autocast_is_refused() -> None:
 
 
 def test_all_refused_nodes_are_listed_with_their_modules() -> None:
-    def make() -> nn.Module:
-        return nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.1), nn.Linear(8, 8), nn.Dropout(0.2))
+    class Noisy(modules.Noise):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = modules.Noise(), modules.Noise()
+
+        def forward(self, rows: torch.Tensor) -> torch.Tensor:
+            return self.first(rows) + self.second(rows)
 
     with pytest.raises(RecorderError) as refused:
-        record_module(make, torch.zeros(ROWS))
+        record_module(Noisy, torch.zeros(ROWS))
     assert str(refused.value).startswith("2 nodes of this model cannot run in a C++ process:")
-    assert re.findall(r"\(module (\S+)\)", str(refused.value)) == ["1", "3"]
+    assert re.findall(r"\(module (\S+)\)", str(refused.value)) == ["first", "second"]
+
+
+def test_unsafe_splits_are_views() -> None:
+    document = record_module(modules.Halves, torch.zeros(ROWS))
+    assert {"aten::unsafe_split.Tensor", "aten::unsafe_split_with_sizes"} <= set(operators(document, "forward"))
+
+
+def test_cell_without_a_fused_operator_is_recorded() -> None:
+    assert "aten::tanh" in operators(record_module(lambda: modules.Cell(nn.RNNCell), torch.zeros(ROWS)), "forward")

@@ -28,9 +28,10 @@ from dcrecord.architectures import find_architecture
 from dcrecord.building import build_with_weights
 from dcrecord.named_models import named_workload
 from dcrecord.options import Options
+from dcrecord.outputs import split_loss
 from dcrecord.reference_training import AdamW, seeded_input, seeded_parameter
 from dcrecord.transformers_attention import plain_attention
-from dcrecord.workload import Workload, split_loss
+from dcrecord.workload import Workload
 from torch import Tensor, nn
 
 CONSTANTS = AdamW()

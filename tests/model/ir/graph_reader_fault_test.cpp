@@ -178,6 +178,15 @@ TEST(GraphRuleTest, UnsafeViewMayAliasWithoutAMark) {
   EXPECT_NO_THROW(ParseGraph(document.dump(), "g.json"));
 }
 
+TEST(GraphRuleTest, UnsafeSplitsMayAliasWithoutAMark) {
+  for (const std::string name : {"unsafe_split.Tensor", "unsafe_split_with_sizes"}) {
+    Json document = ValidGraph();
+    document["schemas"][0] = "aten::" + name + "(Tensor self) -> Tensor[]";
+    document["graphs"][0]["ops"][0]["list"] = true;
+    EXPECT_NO_THROW(ParseGraph(document.dump(), "g.json")) << name;
+  }
+}
+
 // The two halves of a split lie in one storage that no input has.
 TEST(GraphRuleTest, OutputsOfOneOpMayShareANewStorage) {
   Json document = ValidGraph();

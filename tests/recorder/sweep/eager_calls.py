@@ -409,20 +409,23 @@ def _first_line(error: Exception) -> str:
 
 
 class OperatorCalls(TorchDispatchMode):
-    """Collects the calls of ATen's operators, at most `most` of each."""
+    """Collects the calls of ATen's operators: at most `most` of each with their arguments, and the dtypes of all."""
 
     def __init__(self, most: int = 3) -> None:
         super().__init__()
         self.most = most
         self.found: dict[str, list[tuple[Any, Any, Any]]] = {}
+        self.ran: dict[str, set[str]] = {}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        name = func.name()
+        name, signature = func.name(), signature_of((args, kwargs))
         kept = self.found.setdefault(name, [])
         if len(kept) < self.most and name.startswith("aten::") and _several(args, kwargs):
             kept.append((func, *tree_map(_copied, (args, kwargs))))
-        return func(*args, **kwargs)
+        returned = func(*args, **kwargs)
+        self.ran.setdefault(name, set()).add(signature)
+        return returned
 
 
 def _several(args: Any, kwargs: Any) -> bool:
@@ -497,18 +500,17 @@ def _work(device: str, first: int, out: Path) -> int:
     seen = OperatorCalls()
     with out.open("a", encoding="utf-8") as lines:
         for number, call in enumerate(calls()):
-            collected = seen if call.parameters == torch.float32 and not call.autocast else None
             if number < first:
                 continue
             print(json.dumps({"begun": number}), file=lines, flush=True)
-            outcome = outcome_of(call, device, collected)
+            outcome = outcome_of(call, device, seen)
             print(json.dumps({"call": call.name, **outcome}), file=lines, flush=True)
             if "CUDA error" in outcome.get("message", ""):
                 return _BROKEN
-        for name in sorted(seen.found):
+        for name in sorted(name for name, kept in seen.found.items() if kept):
             if "attention_backward" in name:
                 continue  # these kernels trust their saved statistics' dtype and lose the GPU's context
-            rules = dtype_rules(seen.found[name])
+            rules = dict.fromkeys(seen.ran.get(name, ()), "") | dtype_rules(seen.found[name])
             print(json.dumps({"operator": name, "rules": rules}), file=lines, flush=True)
     return 0
 

@@ -1,7 +1,5 @@
 """`python -m dcrecord`."""
 
-import sys
+from dcrecord.command_line import run
 
-from dcrecord.command_line import main
-
-sys.exit(main())
+run()

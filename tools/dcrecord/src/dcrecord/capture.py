@@ -94,12 +94,18 @@ def _settings() -> Iterator[None]:
     ):
         warnings.filterwarnings("ignore", message="While compiling, we found certain side effects")
         warnings.filterwarnings("ignore", category=FutureWarning)
-        logged = logging.root.manager.disable
-        logging.disable(logging.CRITICAL)  # what PyTorch logs of a failure is in the exception, too
-        try:
-            yield
-        finally:
-            logging.disable(logged)
+        yield
+
+
+@contextmanager
+def without_logging() -> Iterator[None]:
+    """What PyTorch logs of a failure is in the exception, too."""
+    logged = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(logged)
 
 
 def _logging_methods() -> set[Any]:

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import threading
+from typing import NoReturn
 
 from dcrecord.architectures import ARCHITECTURES
 from dcrecord.errors import RecorderError
 
 BAD_INPUT = 2
 SYSTEM_FAILURE = 3
+INTERRUPTED = 130  # what shells say of a program that Ctrl-C ended
+
+
+def run() -> NoReturn:
+    """The program. It ends with its command, whatever threads a model's file has left running."""
+    code = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
+        os._exit(code)
+    sys.exit(code)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -22,6 +36,9 @@ def main(arguments: list[str] | None = None) -> int:
     except OSError as error:
         print(f"dcrecord: error: {error}", file=sys.stderr)
         return SYSTEM_FAILURE
+    except KeyboardInterrupt:
+        print("dcrecord: interrupted", file=sys.stderr)
+        return INTERRUPTED
 
 
 def _run(arguments: list[str]) -> int:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
@@ -30,6 +30,12 @@ from torch._subclasses import fake_impls
 from torch.nn import functional
 
 from dcrecord.attention_choice import AttentionCall, chosen_by_pytorch, problem_of
+from dcrecord.composite_dtypes import (
+    LOSSES_OF_INT64,
+    check_attention_dtypes,
+    check_batch_norm_dtypes,
+    with_int64_targets,
+)
 from dcrecord.errors import RecorderError
 from dcrecord.fake_results import results_by
 from dcrecord.options import AUTOMATIC_KERNELS
@@ -43,6 +49,10 @@ _CUDNN_COMPOSITES = (
 ).split()
 
 
+# Composites of one step of a recurrence, each one fused operator on a GPU (aten/src/ATen/native/cuda/RNN.cu).
+_FUSED_COMPOSITES = {"gru_cell": "_thnn_fused_gru_cell", "lstm_cell": "_thnn_fused_lstm_cell"}
+
+
 @contextmanager
 def registered(kernels: dict[str, Callable[..., Any]], dispatch_key: str) -> Iterator[None]:
     """Puts `kernels` (by operator name, without namespace) at `dispatch_key` of the ATen library, for a while."""
@@ -52,15 +62,24 @@ def registered(kernels: dict[str, Callable[..., Any]], dispatch_key: str) -> Ite
             warnings.filterwarnings("ignore", message="(?s).*Overriding a previously registered kernel")
             for name, kernel in kernels.items():
                 library.impl(name, kernel, dispatch_key)
+        _forget_kernels(kernels)
         yield
     finally:
         library._destroy()
+        _forget_kernels(kernels)
+
+
+def _forget_kernels(names: Iterable[str]) -> None:
+    """Operators remember which kernel they took at a key."""
+    for name in names:
+        packet, _, overload = name.partition(".")
+        getattr(getattr(aten, packet), overload or "default")._dispatch_cache.clear()
 
 
 @contextmanager
-def cuda_operators(attention: str) -> Iterator[Attention]:
+def cuda_operators(attention: str, no_dropout: bool = False) -> Iterator[Attention]:
     """Inside, operators on CPU tensors trace as they would on CUDA tensors, attention with the kernel asked for."""
-    dispatched = Attention(attention)
+    dispatched = Attention(attention, no_dropout)
     composites = {
         "batch_norm": _batch_norm,
         "rms_norm": _rms_norm,
@@ -68,7 +87,9 @@ def cuda_operators(attention: str) -> Iterator[Attention]:
         "softmax.int": _softmax,
         "log_softmax.int": _log_softmax,
     }
-    composites |= {name: _Unavailable(name) for name in _CUDNN_COMPOSITES}
+    composites |= {name: with_int64_targets(getattr(aten, name).default) for name in LOSSES_OF_INT64}
+    composites |= {name: _Unavailable(name, "an operator of cuDNN") for name in _CUDNN_COMPOSITES}
+    composites |= {name: _Unavailable(name, f"aten::{fused}") for name, fused in _FUSED_COMPOSITES.items()}
     # A kernel for the backend makes autograd use the operator's derivative instead of its decomposition.
     # It is never run: only fake tensors pass here, and those take their shapes from the meta kernel.
     kernels = {"_fused_rms_norm": _no_cpu_kernel}
@@ -80,19 +101,23 @@ def cuda_operators(attention: str) -> Iterator[Attention]:
 @contextmanager
 def results_on_cuda() -> Iterator[None]:
     """Inside, fake tensors of either device have the dtypes and layouts that kernels on CUDA give."""
-    with _cudnn_layouts(), batch_norms_on_cuda(), _contiguous_loss_gradients():
+    with _cudnn_layouts(), batch_norms_on_cuda(), _contiguous_loss_gradients(), _log_sigmoid_without_buffer():
         yield
 
 
 class _Unavailable:
-    """A composite that calls an operator of cuDNN's own on a GPU, with other outputs than the CPU's."""
+    """A composite that calls an operator on a GPU which has other outputs than the CPU's.
 
-    def __init__(self, name: str) -> None:
+    called   what is said of that operator
+    """
+
+    def __init__(self, name: str, called: str) -> None:
         self.name = name.partition(".")[0]
+        self.called = called
 
     def __call__(self, *_: Any, **__: Any) -> Any:
         raise RecorderError(
-            f"{self.name} calls an operator of cuDNN on a GPU, which cannot be recorded without one: expected a module "
+            f"{self.name} calls {self.called} on a GPU, which cannot be recorded without one: expected a module "
             "without it (attention in place of recurrence)"
         )
 
@@ -110,6 +135,7 @@ def _batch_norm(
 ) -> Tensor:
     """PyTorch's own kernel, which its selection takes where cuDNN has none (_select_batch_norm_backend in
     aten/src/ATen/native/Normalization.cpp): bfloat16, float16 with parameters of float16, rows without a place."""
+    check_batch_norm_dtypes(input, (weight, bias, running_mean, running_var))
     dtypes = {tensor.dtype for tensor in (input, weight) if tensor is not None}
     native = torch.bfloat16 in dtypes or weight is None or bias is None or input.dim() < 3
     if not native and dtypes != {torch.float16}:
@@ -125,6 +151,8 @@ def _no_cpu_kernel(*_: Any) -> Any:
 
 
 def _rms_norm(input: Tensor, normalized_shape: list[int], weight: Tensor | None = None, eps: float | None = None) -> Tensor:
+    if weight is not None and weight.dtype is not input.dtype:
+        return aten.rms_norm.default.decompose(input, normalized_shape, weight, eps)
     return aten._fused_rms_norm(input, normalized_shape, weight, eps)[0]
 
 
@@ -202,6 +230,19 @@ def _contiguous_loss_gradients() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _log_sigmoid_without_buffer() -> Iterator[None]:
+    """CUDA's kernel needs no buffer for the backward (aten/src/ATen/native/cuda/Activation.cpp)."""
+
+    def forward(fake_mode: Any, _: Any, input: Tensor) -> tuple[Tensor, Tensor]:
+        with fake_mode:
+            return torch.empty_like(input), input.new_empty(0)
+
+    rules: dict[Any, Any] = {aten.log_sigmoid_forward.default: forward}
+    with results_by(rules):
+        yield
+
+
 def _convolution_layout(input: Tensor, weight: Tensor) -> torch.memory_format:
     last = {4: torch.channels_last, 5: torch.channels_last_3d}.get(weight.dim())
     if last is None or torch.float64 in (input.dtype, weight.dtype):
@@ -216,8 +257,9 @@ class Attention:
     used   the kernels of the calls so far
     """
 
-    def __init__(self, kernel: str) -> None:
+    def __init__(self, kernel: str, no_dropout: bool = False) -> None:
         self.kernel = kernel
+        self.no_dropout = no_dropout
         self.used: set[str] = set()
 
     def __call__(
@@ -233,8 +275,10 @@ class Attention:
         enable_gqa: bool = False,
     ) -> Tensor:
         call = AttentionCall(query, key, value, attn_mask, is_causal, enable_gqa)
+        check_attention_dtypes(call)
         kernel = self._choose(call)
         self.used.add(kernel)
+        dropout_p = 0.0 if self.no_dropout else dropout_p
         run = {
             "flash": _flash_attention,
             "efficient": _efficient_attention,

@@ -5,9 +5,14 @@ from __future__ import annotations
 import re
 import traceback
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 from dcrecord.errors import RecorderError
+from dcrecord.module_paths import where
+from dcrecord.workload import TrainingStep
 
 # What PyTorch's messages say, and the sentence for it; a group of the pattern stands for {0}. The first match counts.
 _KNOWN = (
@@ -31,7 +36,7 @@ _KNOWN = (
     ),
     (
         r"Dynamo failed to run FX node with fake tensors: [\s\S]*?: got (.*)",
-        "the module fails on inputs of these shapes: {0}; expected a module that runs",
+        "the module fails on inputs of these shapes and dtypes: {0}; expected a module that runs",
     ),
     (
         r"Unsupported: .*\n\s*Explanation: (.*)",
@@ -39,28 +44,45 @@ _KNOWN = (
     ),
 )
 
-_PACKAGES = ("torch", "dcrecord")
-
-
-def explain(error: Exception, warned: Sequence[str] = ()) -> RecorderError:
+def explain(error: BaseException, warned: Sequence[str] = (), module: str = "") -> RecorderError:
     """What went wrong while tracing, in a sentence.
 
     warned   warnings of the trace; autograd tells in one where the forward of a failing derivative is
+    module   path of the module that failed, where it is known
     """
     causes = list(_causes(error))
-    where = _where(causes, warned)
+    place = _where(causes, warned, module)
     for cause in causes:
         if isinstance(cause, RecorderError):
-            return RecorderError(f"{cause}{where}")
+            return RecorderError(f"{cause}{place}")
     text = "\n".join(f"{type(cause).__name__}: {cause}" for cause in causes)
     raised = _raised(text)
     if raised is not None:
-        return RecorderError(raised + where)
+        return RecorderError(raised + place)
     for pattern, sentence in _KNOWN:
         found = re.search(pattern, text)
         if found:
-            return RecorderError(sentence.format(*found.groups()) + where)
-    return RecorderError(f"the module cannot be traced: {type(error).__name__}: {_first_line(error)}{where}")
+            return RecorderError(sentence.format(*found.groups()) + place)
+    return RecorderError(f"the module cannot be traced: {type(error).__name__}: {_first_line(error)}{place}")
+
+
+def failing_module(step: TrainingStep, inputs: Sequence[Tensor]) -> str:
+    """Path of the innermost module that fails when the step is run as it stands, untraced; empty when none does."""
+    paths = {id(module): path for path, module in step.body.named_modules()}
+    running: list[str] = []
+    hooks = (
+        register_module_forward_pre_hook(lambda module, _: running.append(paths.get(id(module), ""))),
+        register_module_forward_hook(lambda *_: running.__delitem__(-1)),
+    )
+    try:
+        with torch.no_grad():
+            step(*inputs)
+    except (Exception, SystemExit):
+        return running[-1] if running else ""
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return ""
 
 
 def _raised(text: str) -> str | None:
@@ -83,19 +105,15 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         current = current.__cause__ or current.__context__
 
 
-def _first_line(error: Exception) -> str:
+def _first_line(error: BaseException) -> str:
     return str(error).strip().splitlines()[0] if str(error).strip() else "no message"
 
 
-def _where(causes: Sequence[BaseException], warned: Sequence[str]) -> str:
-    """The innermost line of the user's code that PyTorch names, as ` (at model.py:12 in forward)`, without folders."""
+def _where(causes: Sequence[BaseException], warned: Sequence[str], module: str) -> str:
+    """The module, and the innermost line of the user's code that PyTorch names, without folders."""
     text = "\n".join([*map(str, causes), *warned])
-    frames = [(path, line, function) for path, line, function in re.findall(r'File "([^"]+)", line (\d+), in (\S+)', text)]
+    frames = [(path, int(line), function) for path, line, function in re.findall(r'File "([^"]+)", line (\d+), in (\S+)', text)]
     for cause in causes:
         stack = getattr(cause, "real_stack", None) or traceback.extract_tb(cause.__traceback__)
         frames += [(frame.filename, frame.lineno, frame.name) for frame in stack]
-    own = [frame for frame in frames if not set(_PACKAGES) & set(Path(frame[0]).parts)]
-    if not own:
-        return ""
-    path, line, function = own[-1]
-    return f" (at {Path(path).name}:{line} in {function})"
+    return where(module, frames)

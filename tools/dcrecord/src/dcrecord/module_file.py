@@ -38,6 +38,7 @@ def file_workload(
     returned, unknown = builder(lambda: _call(function, sizes, model), options.torch_dtype)
     body, inputs, call = _read_returned(returned, model)
     _check_names(vocabularies, inputs)
+    _check_positions(body, inputs)
     fills = {input_name: _fill(input_name, tensor, vocabularies) for input_name, tensor in inputs.items()}
     return Workload(name, body, call, inputs, fills, _tokens_of(inputs), unknown)
 
@@ -66,7 +67,7 @@ def _load(path: Path) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise RecorderError(f"{path.name} cannot be loaded: {_sentence(error, path)}") from error
     return module
 
@@ -95,11 +96,11 @@ def _sizes_for(function: Callable[..., Any], options: Options, model: str) -> di
 def _call(function: Callable[..., Any], sizes: dict[str, int], model: str) -> Any:
     try:
         return function(**sizes)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise RecorderError(f"{model} failed: {_sentence(error, Path(model.rpartition(':')[0]))}") from error
 
 
-def _sentence(error: Exception, path: Path) -> str:
+def _sentence(error: BaseException, path: Path) -> str:
     """The error with its last line in the user's file."""
     traceback, line = error.__traceback__, None
     while traceback is not None:
@@ -162,6 +163,20 @@ def _check_names(vocabularies: Mapping[str | None, int], inputs: Mapping[str, to
     for name in vocabularies:
         if name is not None and name not in integers:
             raise RecorderError(f"--vocabulary {name}=...: there is no integer input of that name{did_you_mean(name, integers)}")
+
+
+def _check_positions(body: nn.Module, inputs: Mapping[str, torch.Tensor]) -> None:
+    """Models of transformers say how many positions they have; beyond, a learned table has no rows and a rotary one no
+    training."""
+    configurations = [getattr(module, "config", None) for module in body.modules()]
+    limits = [getattr(each, "max_position_embeddings", None) for each in configurations]
+    most = max((limit for limit in limits if isinstance(limit, int)), default=None)
+    for name, tensor in inputs.items():
+        if most is not None and not tensor.is_floating_point() and tensor.dim() == 2 and tensor.shape[1] > most:
+            raise RecorderError(
+                f"input '{name}' has {tensor.shape[1]} tokens in a row, and the model positions for at most {most} "
+                "(max_position_embeddings): expected no more, such as with --seq"
+            )
 
 
 def _tokens_of(inputs: Mapping[str, torch.Tensor]) -> int:

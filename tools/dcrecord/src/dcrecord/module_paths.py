@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from pathlib import Path
 
 from torch.fx import GraphModule, Node
 
@@ -43,3 +45,20 @@ def normalised(path: str) -> str:
     """`L['self'].body.layers[0]._modules['proj']` -> `layers.0.proj`."""
     path = _SUBSCRIPT.sub(r".\1", _ROOT.sub("", path))
     return path.replace("._modules.", ".").replace("_modules.", "").strip(".")
+
+
+def where_is(node: Node, paths: ModulePaths) -> str:
+    """The module that made the node, and the innermost line of the user's code, in the form of `where`."""
+    frames = re.findall(r'File "([^"]+)", line (\d+), in (\S+)', node.meta.get("stack_trace") or "")
+    return where(paths.of(node), [(path, int(line), function) for path, line, function in frames])
+
+
+def where(module: str, frames: Sequence[tuple[str, int, str]]) -> str:
+    """` (module layers.0, at model.py:12 in forward)`: what is known of it.
+
+    frames   path, line and function; the innermost outside of PyTorch and the recorder counts
+    """
+    own = [frame for frame in frames if not {"torch", "dcrecord"} & set(Path(frame[0]).parts)]
+    words = [f"module {module}"] if module else []
+    words += [f"at {Path(own[-1][0]).name}:{own[-1][1]} in {own[-1][2]}"] if own else []
+    return f" ({', '.join(words)})" if words else ""

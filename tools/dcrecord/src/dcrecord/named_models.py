@@ -33,10 +33,11 @@ def named_workload(
 
 
 def _check_sequence(architecture: Architecture | LinearStack, sequence: int) -> None:
-    """GPT-2 learns a vector per position and has no more of them; rotary embeddings go on for ever."""
-    positions = {} if isinstance(architecture, LinearStack) else architecture.config
-    if sequence > positions.get("n_positions", sequence):
-        raise RecorderError(f"--seq {sequence}: {architecture.name} has positions for at most {positions['n_positions']} tokens")
+    if isinstance(architecture, LinearStack):
+        return
+    most = architecture.config.get("n_positions", architecture.config.get("max_position_embeddings", sequence))
+    if sequence > most:
+        raise RecorderError(f"--seq {sequence}: {architecture.name} has positions for at most {most} tokens")
 
 
 def _linear_stack(stack: LinearStack, rows: int, options: Options, builder: Builder) -> Workload:

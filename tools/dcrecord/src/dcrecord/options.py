@@ -32,6 +32,7 @@ class Options:
     checkpoint                 patterns of the paths of modules to checkpoint
     frozen                     patterns of the names of parameters that are not trained
     hold                       names of the outputs that the caller holds; None is all that the module returns
+    no_dropout                 sets every probability of dropping something to 0
     """
 
     batch: int | None
@@ -44,6 +45,7 @@ class Options:
     frozen: tuple[str, ...] = ()
     hold: tuple[str, ...] | None = None
     checkpoint: tuple[str, ...] = ()
+    no_dropout: bool = False
 
     def check(self) -> None:
         """Throws RecorderError for choices that contradict each other."""

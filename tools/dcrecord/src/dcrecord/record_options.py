@@ -93,6 +93,7 @@ def record_parser() -> OptionParser:
     parser.add_argument("-o", "--out", metavar="DIR", required=True, help="folder of the workload")
     text = "runs the forward of each block again in the backward"
     parser.add_argument("--activation-checkpointing", action="store_true", help=text)
+    parser.add_argument("--no-dropout", action="store_true", help="sets every dropout of the model to 0")
     for option, metavar, text in _TEXTS:
         parser.add_argument(option, metavar=metavar, help=text, **settings[option])
     return parser
@@ -149,6 +150,7 @@ def _options(asked: argparse.Namespace, architecture: Architecture | LinearStack
         frozen=tuple(asked.freeze),
         hold=_held(asked.hold),
         checkpoint=tuple(asked.checkpoint),
+        no_dropout=asked.no_dropout,
     )
 
 
@@ -180,4 +182,5 @@ def _command(asked: argparse.Namespace, options: Options, name: str, tells_seque
     for option, values in given.items():
         words += [word for value in values if value is not None for word in (option, str(value))]
     words += ["--activation-checkpointing"] if options.activation_checkpointing else []
+    words += ["--no-dropout"] if options.no_dropout else []
     return shlex.join([*words, "-o", f"traces/{name}"])

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -14,19 +15,23 @@ from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from dcrecord.building import adopt_tensors, buffer_contents, fake_parameter, parameter_names, replace_parameters
-from dcrecord.capture import Captured, capture
+from dcrecord.capture import Captured, capture, without_logging
 from dcrecord.checkpointing import checkpoint_blocks, checkpoint_matching
 from dcrecord.cuda_autocast import cuda_autocast_rules
 from dcrecord.cuda_operators import Attention, cuda_operators
+from dcrecord.dropout import remove_dropout, without_dropout
+from dcrecord.dtype_rules import check_dtypes
 from dcrecord.errors import RecorderError, did_you_mean
-from dcrecord.explain import explain
+from dcrecord.explain import explain, failing_module
 from dcrecord.integer_ranges import check_integer_ranges
 from dcrecord.module_paths import ModulePaths
 from dcrecord.options import AUTOMATIC_KERNELS, HALF_PRECISION, Options, Reporter, torch_dtype
+from dcrecord.outputs import is_held
 from dcrecord.refuse import check_runs_in_cpp
 from dcrecord.replay import replay
 from dcrecord.serialise import Contents, document_of
 from dcrecord.transformers_attention import install_capturing_hooks, plain_attention
+from dcrecord.unrecordable import check_modules
 from dcrecord.workload import TrainingStep, Workload
 
 # Seconds per layer (module without modules in it) from the start of tracing to the end; only used to say how long it
@@ -37,6 +42,8 @@ _SECONDS_PER_LAYER = 0.05
 def record(workload: Workload, options: Options, report: Reporter) -> dict[str, Any]:
     """The keys `options` to `graphs` of the document that describes one micro-step of `workload`."""
     prepare(workload.body, options)
+    if options.no_dropout:
+        report(remove_dropout(workload.body))
     contents = contents_of(workload)
     step = training_step(workload, options, device_type="cpu")
     report(f"tracing {_size_of(workload.body)}")
@@ -49,7 +56,9 @@ def record(workload: Workload, options: Options, report: Reporter) -> dict[str, 
 
 def describe(captured: Captured, contents: Contents, workload: Workload, options: Options) -> dict[str, Any]:
     """Checks and writes down what was captured."""
-    check_runs_in_cpp(captured, ModulePaths(captured.forward))
+    paths = ModulePaths(captured.forward)
+    check_runs_in_cpp(captured, paths, workload.body)
+    check_dtypes(captured, paths)
     _check_held(options.hold, captured.output_names)
     held = captured.output_names[1:]
     document = {
@@ -89,6 +98,7 @@ def training_step(workload: Workload, options: Options, device_type: str) -> Tra
 
 def prepare(body: nn.Module, options: Options) -> None:
     """Makes buffers of modules' other tensors, freezes parameters and checkpoints modules as asked."""
+    check_modules(body)
     adopt_tensors(body)
     install_capturing_hooks(body)
     freeze(body, options.frozen)
@@ -128,7 +138,9 @@ def traced_as_on_cuda(body: nn.Module, options: Options) -> Iterator[Attention]:
     """Everything that makes a trace on CPU tensors equal one on CUDA tensors; gives what attention became."""
     with ExitStack() as stack:
         stack.enter_context(plain_attention(body, options.attention))
-        attention = stack.enter_context(cuda_operators(options.attention))
+        attention = stack.enter_context(cuda_operators(options.attention, options.no_dropout))
+        if options.no_dropout:
+            stack.enter_context(without_dropout())
         if options.autocast is not None:
             stack.enter_context(cuda_autocast_rules())
         yield attention
@@ -143,14 +155,22 @@ def _kernel_of(attention: Attention, options: Options) -> str:
 
 
 def _capture_or_explain(step: TrainingStep, inputs: tuple[Tensor, ...], options: Options) -> Captured:
-    with warnings.catch_warnings(record=True) as warned:
+    with warnings.catch_warnings(record=True) as warned, without_logging():
         try:
             captured = capture(step, inputs, options.partitioner)
-        except Exception as error:
-            raise explain(error, [str(warning.message) for warning in warned]) from error
+        except (Exception, SystemExit) as error:
+            said = [str(warning.message) for warning in warned]
+            raise explain(error, said, failing_module(step, inputs)) from error
     for warning in warned:
+        if _is_of_tracing(warning.filename):
+            continue
         warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
     return captured
+
+
+def _is_of_tracing(path: str) -> bool:
+    """Whether a warning is about how PyTorch traces, of which nobody who records has to know."""
+    return any(f"torch/{part}/" in Path(path).as_posix() for part in ("_dynamo", "_functorch", "_subclasses", "autograd", "fx"))
 
 
 def _size_of(body: nn.Module) -> str:
@@ -163,7 +183,7 @@ def _size_of(body: nn.Module) -> str:
 
 
 def _check_held(hold: tuple[str, ...] | None, output_names: list[str]) -> None:
-    missing = [name for name in hold or () if name not in output_names[1:]]
+    missing = [name for name in hold or () if not any(is_held(output, (name,)) for output in output_names[1:])]
     if missing:
         raise RecorderError(f"--hold {missing[0]}: the module returns no output of that name beside its loss")
 

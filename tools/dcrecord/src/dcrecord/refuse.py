@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.fx import GraphModule, Node
+from torch import nn
+from torch.fx import Node
 
 from dcrecord.capture import Captured
+from dcrecord.dropout import live_dropout
 from dcrecord.errors import RecorderError
 from dcrecord.module_paths import ModulePaths
 from dcrecord.running_statistics import IN_PLACE_OPERATORS
+
+# The problem of all nodes that drop something.
+_DROPOUT = ("drops elements at random", "expected --no-dropout")
 
 
 @dataclass(frozen=True)
@@ -31,26 +35,33 @@ class Refusal:
         return f"{self.direction} node {self.node} ({where}): {self.reason}; {self.remedy}"
 
 
-def check_runs_in_cpp(captured: Captured, paths: ModulePaths) -> None:
-    """Throws RecorderError with all refusals of both graphs."""
-    found = list(_refusals("forward", captured.forward, paths)) + list(_refusals("backward", captured.backward, paths))
+def check_runs_in_cpp(captured: Captured, paths: ModulePaths, body: nn.Module) -> None:
+    """Throws RecorderError with all refusals of both graphs; those of dropout in one sentence."""
+    nodes = [("forward", node) for node in captured.forward.graph.nodes]
+    nodes += [("backward", node) for node in captured.backward.graph.nodes]
+    problems = [(direction, node, problem) for direction, node in nodes if (problem := _problem(node)) is not None]
+    dropped = [paths.of(node) for _, node, problem in problems if problem is _DROPOUT]
+    found = [
+        str(Refusal(direction, node.name, paths.of(node), *problem))
+        for direction, node, problem in problems
+        if problem is not _DROPOUT
+    ]
+    if dropped:
+        found.append(live_dropout(body, dropped))
+    if dropped and len(found) == 1:
+        raise RecorderError(found[0])
     if found:
-        things = "1 node" if len(found) == 1 else f"{len(found)} nodes"
+        things = f"{len(found)} {'node' if len(found) == 1 else 'nodes'}"
         lines = "\n".join(f"  {refusal}" for refusal in found)
         raise RecorderError(f"{things} of this model cannot run in a C++ process:\n{lines}")
-
-
-def _refusals(direction: str, graph: GraphModule, paths: ModulePaths) -> Iterator[Refusal]:
-    for node in graph.graph.nodes:
-        problem = _problem(node)
-        if problem is not None:
-            yield Refusal(direction, node.name, paths.of(node), *problem)
 
 
 def _problem(node: Node) -> tuple[str, str] | None:
     """Reason and remedy, or None for a node that runs."""
     if node.op not in ("call_function", "placeholder"):
         return None
+    if _is_sparse(node.meta.get("val")):
+        return "its result is a sparse tensor, which is not recorded", "expected dense gradients (sparse=False)"
     if _has_symbolic_shape(node.meta.get("val")):
         return "its shape depends on data", "expected static shapes: pad or mask instead of selecting elements"
     if node.op == "placeholder" or node.target is operator.getitem:
@@ -75,8 +86,17 @@ def _operator_problem(node: Node) -> tuple[str, str] | None:
     if target._schema.is_mutable and target not in IN_PLACE_OPERATORS:
         return f"operator {target.name()} changes its input in place", "expected the variant that returns a new tensor"
     if torch.Tag.nondeterministic_seeded in target.tags and _draws_random_numbers(node):
+        if _drops(node):
+            return _DROPOUT
         return f"operator {target.name()} draws random numbers", "expected dropout probability 0 and no noise"
     return None
+
+
+def _drops(node: Node) -> bool:
+    """Whether what is drawn decides what to drop: the operator says so, or the module that it is of."""
+    names = [argument.name for argument in node.target._schema.arguments]
+    kinds = [str(kind) for _, kind in (node.meta.get("nn_module_stack") or {}).values()]
+    return "dropout_p" in names or "drop" in node.target.name() or any("drop" in kind.lower() for kind in kinds[-1:])
 
 
 def _draws_random_numbers(node: Node) -> bool:
@@ -90,6 +110,10 @@ def _draws_random_numbers(node: Node) -> bool:
         given = node.args[position] if position < len(node.args) else node.kwargs.get(name, default)
         return given != 0
     return True
+
+
+def _is_sparse(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.layout is not torch.strided
 
 
 def _has_symbolic_shape(value: Any) -> bool:

@@ -21,6 +21,7 @@ from torch.fx.node import map_arg
 from dcrecord.capture import Captured
 from dcrecord.cuda_operators import results_on_cuda
 from dcrecord.errors import RecorderError
+from dcrecord.module_paths import ModulePaths, where_is
 from dcrecord.running_statistics import IN_PLACE_OPERATORS
 
 DEVICE = torch.device("cuda", 0)
@@ -59,16 +60,17 @@ def replay(captured: Captured) -> tuple[Replayed, Replayed]:
     mode = FakeTensorMode()
     mode.cache_enabled = False
     shared: dict[str, Any] = {}
+    paths = ModulePaths(captured.forward)
     with mode, torch.no_grad(), results_on_cuda():
-        forward = _run(captured.forward, shared, mode)
+        forward = _run(captured.forward, shared, paths)
         saved = forward.outputs()[len(captured.output_names) :]
         names = [node.name for node in captured.backward.graph.nodes if node.op == "placeholder"]
         shared.update(zip(names, (forward.values[node] for node in saved)))
-        backward = _run(captured.backward, shared, mode)
+        backward = _run(captured.backward, shared, paths)
     return forward, backward
 
 
-def _run(graph: GraphModule, shared: dict[str, Any], mode: FakeTensorMode) -> Replayed:
+def _run(graph: GraphModule, shared: dict[str, Any], paths: ModulePaths) -> Replayed:
     """Runs one graph. `shared` holds placeholders and constants that the step has already, by name, and gets new ones."""
     graph.graph.eliminate_dead_code()
     values: dict[Node, Any] = {}
@@ -80,7 +82,7 @@ def _run(graph: GraphModule, shared: dict[str, Any], mode: FakeTensorMode) -> Re
             values[node] = shared[name]
         elif node.op == "call_function":
             values[node] = _call(node, values)
-            _check_same_kind(node, values[node])
+            _check_same_kind(node, values[node], paths)
     return Replayed(graph, values)
 
 
@@ -109,15 +111,16 @@ def _first_element_of_whole(result: Tensor, self: Tensor, target: Tensor) -> Ten
     return torch.empty(shape, dtype=result.dtype, device=DEVICE).as_strided((), ())
 
 
-def _check_same_kind(node: Node, value: Any) -> None:
+def _check_same_kind(node: Node, value: Any, paths: ModulePaths) -> None:
     """The trace chose operators by the shapes and dtypes it saw; they must be the ones a GPU would show."""
     traced = node.meta.get("val")
     if not isinstance(value, Tensor) or not isinstance(traced, Tensor):
         return
     if value.dtype != traced.dtype or value.shape != traced.shape:
+        maker = node.args[0] if is_selection(node) else node
         raise RecorderError(
-            f"node {node.name} ({node.target}) gives {_kind(traced)} on the CPU and {_kind(value)} on CUDA: the recorder "
-            "has no rule for this operator, so that the recording would not be a GPU's"
+            f"{maker.target.name()} gives {_kind(traced)} on the CPU and {_kind(value)} on CUDA: the recorder has no rule for "
+            f"this operator, so that the recording would not be a GPU's{where_is(maker, paths)}"
         )
 
 

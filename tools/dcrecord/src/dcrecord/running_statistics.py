@@ -49,8 +49,13 @@ def update_in_place(forward: Graph, updates: int) -> None:
             _replace(forward, node, _COUNT)
         else:  # the backward is handed the statistic, and reads it in evaluation only
             node.replace_all_uses_with(_updated(node))
-    for norm in [node for node in forward.nodes if node.target is _FUNCTIONAL]:
+    for norm in [node for node in forward.nodes if node.target is _FUNCTIONAL and not _returns_statistics(node)]:
         _replace(forward, norm, _IN_PLACE)
+
+
+def _returns_statistics(norm: Node) -> bool:
+    """Whether somebody reads the new statistics: they are of no buffer, but computed in the step."""
+    return any(user.args[1] in _STATISTICS and bool(user.users) for user in norm.users)
 
 
 def _updated(node: Node) -> Node | None:

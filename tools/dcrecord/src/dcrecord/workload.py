@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import nn
 
-from dcrecord.errors import RecorderError
+from dcrecord.outputs import is_held, split_loss
 
 # Calls a module with the inputs of a training step, in order.
 Call = Callable[..., Any]
@@ -55,7 +55,7 @@ class TrainingStep(nn.Module):
     that of the loss.
 
     autocast   device type and dtype of torch.autocast around the body's forward, or None
-    hold       names of the outputs to hold; None holds all that the body returns
+    hold       names of the outputs to hold, or of what they lie in; None holds all that the body returns
     names      names of the inputs, for messages
     """
 
@@ -82,34 +82,8 @@ class TrainingStep(nn.Module):
             with torch.autocast(device, dtype=dtype):
                 returned = self.call(self.body, *inputs)
         loss, others = split_loss(returned)
-        held = {name: tensor.detach() for name, tensor in others.items() if self.hold is None or name in self.hold}
+        held = {name: tensor.detach() for name, tensor in others.items() if is_held(name, self.hold)}
         return {"loss": loss, **held}
-
-
-def split_loss(returned: Any) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
-    """The loss, and the further tensors by name, of what a module returned.
-
-    A mapping (transformers' outputs are mappings) has its loss under "loss"; a tuple has it first, and
-    its other elements are called output_1, output_2, ...; a lone tensor that is no scalar gets the mean
-    of its elements, in float32, as its loss, and is itself called "output".
-    """
-    if isinstance(returned, torch.Tensor):
-        if returned.dim() == 0:
-            return returned, {}
-        return returned.float().mean(), {"output": returned}
-    if isinstance(returned, Mapping):
-        named = dict(returned.items())
-    elif isinstance(returned, (tuple, list)):
-        named = {("loss" if index == 0 else f"output_{index}"): value for index, value in enumerate(returned)}
-    else:
-        named = {}
-    loss = named.pop("loss", None)
-    if not isinstance(loss, torch.Tensor) or loss.dim() != 0:
-        raise RecorderError(
-            "the module does not return a scalar loss: expected a tensor, a tuple whose first element is the "
-            "scalar loss, or a mapping with the scalar loss under 'loss'"
-        )
-    return loss, {name: value for name, value in named.items() if isinstance(value, torch.Tensor)}
 
 
 def call_by_position(body: nn.Module, *inputs: torch.Tensor) -> Any:
