@@ -49,7 +49,7 @@ def _gpt2() -> nn.Module:
 
 def _t5() -> nn.Module:
     sizes = {"d_model": 16, "d_kv": 8, "d_ff": 16, "num_layers": 2, "num_heads": 2}
-    return Words(T5ForConditionalGeneration(T5Config(vocab_size=10, decoder_start_token_id=0, use_cache=False, **sizes)))
+    return Words(T5ForConditionalGeneration(T5Config(vocab_size=10, decoder_start_token_id=0, **sizes)))
 
 
 KEYS = {

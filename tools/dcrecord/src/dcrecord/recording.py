@@ -30,7 +30,7 @@ from dcrecord.outputs import is_held
 from dcrecord.refuse import check_runs_in_cpp
 from dcrecord.replay import replay
 from dcrecord.serialise import Contents, document_of
-from dcrecord.transformers_attention import install_capturing_hooks, plain_attention
+from dcrecord.transformers_attention import install_capturing_hooks, plain_attention, remember_text_configurations
 from dcrecord.unrecordable import check_modules
 from dcrecord.workload import TrainingStep, Workload
 
@@ -101,6 +101,7 @@ def prepare(body: nn.Module, options: Options) -> None:
     check_modules(body)
     adopt_tensors(body)
     install_capturing_hooks(body)
+    remember_text_configurations(body)
     freeze(body, options.frozen)
     if options.activation_checkpointing:
         checkpoint_blocks(body)

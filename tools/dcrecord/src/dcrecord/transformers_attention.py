@@ -107,3 +107,21 @@ def install_capturing_hooks(body: nn.Module) -> None:
     for model in models:
         if isinstance(model, PreTrainedModel):
             maybe_install_capturing_hooks(model)
+
+
+def remember_text_configurations(body: nn.Module) -> None:
+    """Caches of encoder-decoders ask for a copy of the configuration at each call, and copies cannot be traced."""
+    found = {id(each): each for module in body.modules() if (each := getattr(module, "config", None)) is not None}
+    for configuration in found.values():
+        if getattr(configuration, "is_encoder_decoder", False) and hasattr(configuration, "get_text_config"):
+            object.__setattr__(configuration, "get_text_config", _remembered(configuration))
+
+
+def _remembered(configuration: Any) -> Callable[..., Any]:
+    whole = configuration.get_text_config()
+    of_decoder, of_encoder = configuration.get_text_config(decoder=True), configuration.get_text_config(encoder=True)
+
+    def get_text_config(decoder: bool | None = None, encoder: bool | None = None) -> Any:
+        return of_decoder if decoder else of_encoder if encoder else whole
+
+    return get_text_config
