@@ -203,6 +203,11 @@ std::pair<double, Source> PatternRateOf(const Cluster& cluster, MemoryPattern pa
   if (pattern == MemoryPattern::kAdamWUneven) {
     return PatternRateOf(cluster, MemoryPattern::kAdamW);
   }
+  if (pattern == MemoryPattern::kFusedUpdate || pattern == MemoryPattern::kFusedUpdateUneven) {
+    const bool even = pattern == MemoryPattern::kFusedUpdate;
+    const auto like = even ? MemoryPattern::kAdamW : MemoryPattern::kAdamWUneven;
+    return {PatternRateOf(cluster, like).first, Source::kEstimated};
+  }
   const GpuSpec& gpu = cluster.gpu;
   return {static_cast<double>(gpu.memory_bandwidth.count()) * gpu.bandwidth_efficiency,
           Source::kEstimated};
@@ -242,10 +247,13 @@ WorkCost FlattenCost(const CostInputs& inputs, const Work& work) {
   const auto rate = PatternRateOf(cluster, MemoryPattern::kCopy).first;
   const auto cats = FlattenedParts(collective, inputs.graph, CutByParameter(options),
                                    options.contiguous_gradients);
+  const std::int64_t elements = std::max<std::int64_t>(
+      1, collective.payload().count() / ElementBytes(collective.dtype));   // of the flat tensor
+  const std::int64_t element_bytes = work.moved.count() / (2 * elements);  // read and written
   WorkCost cost{.source = Source::kEstimated};
   std::int64_t parts = 0;
   for (const auto& cat : cats) {
-    cost.device += ConcatenationTime(cat, ElementBytes(collective.dtype),
+    cost.device += ConcatenationTime(cat, element_bytes,
                                      BytesPerSecond(static_cast<std::int64_t>(rate)), cluster.gpu);
     parts += static_cast<std::int64_t>(cat.size());
   }

@@ -11,10 +11,9 @@ ParamLayout::ParamLayout(const Graph& graph, const ScheduleOptions& options, int
       groups_(LaidOutGroups(graph, options, ranks)),
       places_(graph.params.size()) {
   for (std::size_t g = 0; g < groups_.size(); ++g) {
-    partitions_.push_back(PartitionElements(graph, groups_[g], ranks, by_parameter_));
+    partitions_.push_back(PartitionElements(graph, groups_[g], options, ranks));
     const std::vector<std::int64_t> offsets = WeightOffsets(graph, groups_[g], options, ranks);
     weights_.push_back(offsets.back());
-    std::int64_t flat = 0;
     std::int64_t partition = 0;
     for (std::size_t i = 0; i < groups_[g].params.size(); ++i) {
       const ParamId id = groups_[g].params[i];
@@ -24,9 +23,7 @@ ParamLayout::ParamLayout(const Graph& graph, const ScheduleOptions& options, int
       place.shard = ShardElements(place.numel, ranks);
       place.trainable = graph.param(id).requires_grad;
       place.weights = offsets[i];
-      place.flat = flat;
       place.partition = partition;
-      flat += place.trainable ? place.numel : 0;
       partition += place.trainable ? place.shard : 0;
     }
   }
@@ -39,12 +36,12 @@ OwnedPart ParamLayout::owned(ParamId id, int rank) const {
     return {begin, std::min(begin + where.shard, where.numel), where.partition};
   }
   const std::int64_t size = partitions_[where.group];
-  const std::int64_t first = std::max(rank * size, where.flat);
-  const std::int64_t last = std::min((rank + 1) * size, where.flat + where.numel);
+  const std::int64_t first = std::max(rank * size, where.weights);
+  const std::int64_t last = std::min((rank + 1) * size, where.weights + where.numel);
   if (first >= last) {
     return {};
   }
-  return {first - where.flat, last - where.flat, first - rank * size};
+  return {first - where.weights, last - where.weights, first - rank * size};
 }
 
 OwnedShare ParamLayout::owned(std::span<const ParamId> params, int rank) const {

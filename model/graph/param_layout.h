@@ -15,8 +15,8 @@ struct ParamPlace {
   std::size_t group = 0;
   std::int64_t numel = 0;
   std::int64_t shard = 0;      // of one rank, padded
-  std::int64_t weights = 0;    // start in the flat weights: whole (ZeRO-1, 2), own shard (ZeRO-3)
-  std::int64_t flat = 0;       // start in the flat trainable parameters (cut anywhere)
+  std::int64_t weights = 0;    // start in the flat weights: whole (ZeRO-1, 2), own shard (ZeRO-3);
+                               // of trainable ones, where the flat tensor is cut anywhere, too
   std::int64_t partition = 0;  // start of its own shard in the partition (cut by parameter)
   bool trainable = true;
 };

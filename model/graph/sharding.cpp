@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "model/base/units.h"
+#include "model/ir/optimizer_spec.h"
 
 namespace dcsim {
 namespace {
@@ -82,7 +83,8 @@ std::vector<std::int64_t> WeightOffsets(const Graph& graph,
                                         int ranks) {
   const std::int64_t aligned = kTensorAlignment / ElementBytes(group.dtype);
   const std::int64_t cut =
-      CutByParameter(options) ? 0 : PartitionElements(graph, group, ranks, false) * ranks;
+      CutByParameter(options) ? 0 : PartitionElements(graph, group, options, ranks) * ranks;
+  const std::int64_t granule = options.parameter_alignment ? aligned : 1;
   std::vector<std::int64_t> offsets;
   std::int64_t end = 0;
   bool trainable = true;
@@ -91,6 +93,7 @@ std::vector<std::int64_t> WeightOffsets(const Graph& graph,
       trainable = false;
       end = RoundUp(std::max(end, cut), options.align_tensors ? aligned : 1);
     }
+    end = trainable ? RoundUp(end, granule) : end;
     offsets.push_back(end);
     end += WeightElements(graph, id, options, ranks);
   }
@@ -100,26 +103,32 @@ std::vector<std::int64_t> WeightOffsets(const Graph& graph,
 
 std::int64_t PartitionElements(const Graph& graph,
                                const FlatGroup& group,
-                               int ranks,
-                               bool by_parameter) {
-  if (!by_parameter) {
-    return RoundUp(group.trainable, std::int64_t{2} * ranks) / ranks;
-  }
+                               const ScheduleOptions& options,
+                               int ranks) {
+  const bool by_parameter = CutByParameter(options);
+  const std::int64_t granule =
+      options.parameter_alignment ? kTensorAlignment / ElementBytes(group.dtype) : 1;
   std::int64_t elements = 0;
   for (const ParamId id : group.params) {
-    elements += graph.param(id).requires_grad ? ShardElements(graph.numel(id), ranks) : 0;
+    if (graph.param(id).requires_grad) {
+      const std::int64_t numel = graph.numel(id);
+      elements = by_parameter ? elements + ShardElements(numel, ranks)
+                              : RoundUp(elements, granule) + numel;
+    }
   }
-  return elements;
+  return by_parameter ? elements : RoundUp(elements, std::int64_t{2} * ranks) / ranks;
 }
 
 std::vector<StateSize> StatesOf(const Graph& graph, const ScheduleOptions& options, int ranks) {
-  constexpr std::int64_t kStateBytes = 4;  // float32
   std::vector<StateSize> states;
   for (const FlatGroup& group : FlatGroups(graph)) {
-    const std::int64_t partition = PartitionElements(graph, group, ranks, CutByParameter(options));
+    const std::int64_t partition = PartitionElements(graph, group, options, ranks);
     for (std::size_t t = 0; t < kOptimizerTensors && partition > 0; ++t) {
-      states.push_back(
-          {{group.dtype, static_cast<OptimizerTensor>(t)}, Bytes(partition * kStateBytes)});
+      const auto tensor = static_cast<OptimizerTensor>(t);
+      if (Keeps(options.training.algorithm, tensor)) {
+        const std::int64_t element_bytes = ElementBytes(DTypeOf(options.training, tensor));
+        states.push_back({{group.dtype, tensor}, Bytes(partition * element_bytes)});
+      }
     }
   }
   return states;

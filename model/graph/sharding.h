@@ -89,7 +89,8 @@ std::vector<FlatGroup> LaidOutGroups(const Graph& graph, const ScheduleOptions& 
 
 /// Where each parameter of a laid-out group begins in the flat weights, in elements, and behind
 /// them all the end. Where one flat tensor is cut, the padding of PartitionElements is behind the
-/// trainable ones. With `align_tensors` the frozen ones begin at a multiple of 16 bytes.
+/// trainable ones, and with `parameter_alignment` each trainable one begins at a multiple of 16
+/// bytes. With `align_tensors` the frozen ones do.
 std::vector<std::int64_t> WeightOffsets(const Graph& graph,
                                         const FlatGroup& group,
                                         const ScheduleOptions& options,
@@ -98,21 +99,20 @@ std::vector<std::int64_t> WeightOffsets(const Graph& graph,
 /// Elements of one rank's partition of the trainable parameters of a group.
 ///
 /// Cut from one flat tensor padded to a multiple of 2 * ranks (ZeRO-1 and 2 with all-reduce,
-/// DeepSpeed stage_1_and_2.py), or the sum of the parameters' own shards (`by_parameter`: ZeRO-3,
-/// and reduce-scatter in all stages).
+/// DeepSpeed stage_1_and_2.py), or the sum of the parameters' own shards (CutByParameter).
 std::int64_t PartitionElements(const Graph& graph,
                                const FlatGroup& group,
-                               int ranks,
-                               bool by_parameter);
+                               const ScheduleOptions& options,
+                               int ranks);
 
-/// One of AdamW's tensors, and its bytes on each rank.
+/// One of the optimizer's tensors, and its bytes on each rank.
 struct StateSize {
   OptimizerState state;
   Bytes bytes;
 };
 
-/// Every optimizer state, in the order in which DeepSpeed offloads them: by flat tensor, then
-/// exp_avg, exp_avg_sq, hp_param; none of dtypes without trainable parameters.
+/// Every optimizer state that the algorithm keeps, in the order in which DeepSpeed offloads them:
+/// by flat tensor, then exp_avg, exp_avg_sq, hp_param; none of dtypes without trainable parameters.
 std::vector<StateSize> StatesOf(const Graph& graph, const ScheduleOptions& options, int ranks);
 
 }  // namespace dcsim

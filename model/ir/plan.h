@@ -25,9 +25,14 @@ enum class FlushCollectives : std::uint8_t { kPerParameter, kOnePerBucket };
 /// for the compute stream before every gather (event_ordered; peaks do not depend on timing).
 enum class ReleaseMode : std::uint8_t { kEventOrdered, kRecordStream };
 
-/// AdamW as one fused kernel, as multi-tensor passes with one temporary of the partition's size, or
-/// tensor by tensor with two.
-enum class OptimizerKernels : std::uint8_t { kFused, kForeach, kForLoop };
+/// What makes new weights of the gradients; OptimizerSpec says what each keeps and moves
+/// (model/ir/optimizer_spec.h).
+enum class OptimizerAlgorithm : std::uint8_t { kAdamW, kAdam, kSgd, kSgdMomentum, kLion };
+std::string_view OptimizerAlgorithmName(OptimizerAlgorithm algorithm);
+
+/// The update as one fused kernel, as multi-tensor passes, tensor by tensor, or as DeepSpeed's own
+/// fused kernel (FusedAdam, FusedLion).
+enum class OptimizerKernels : std::uint8_t { kFused, kForeach, kForLoop, kDeepSpeedFused };
 
 /// Who moves the bytes of a collective: NCCL's kernels, or the GPU's copy engines, which read the
 /// other ranks' shards through peer memory and take no multiprocessors.
@@ -71,6 +76,17 @@ enum class Flatten : std::uint8_t { kConcatenate, kCopy };
 /// its first micro-step and back in the last; or in each micro-step, as DeepCompile's graphs do.
 enum class OffloadPeriod : std::uint8_t { kStep, kMicroStep };
 
+/// What is trained, however it is scheduled: a search changes none of it.
+struct TrainingOptions {
+  OptimizerAlgorithm algorithm = OptimizerAlgorithm::kAdamW;
+  DType master = DType::kFloat32;     // of master weights: float32 or bfloat16
+  DType states = DType::kFloat32;     // of moments: the same
+  std::optional<DType> accumulation;  // of gradient partitions; nothing: the parameters' own
+  std::optional<DType> reduction;     // in which gradients are reduced; nothing: their own
+
+  bool operator==(const TrainingOptions&) const = default;
+};
+
 /// Decisions that are the same in what a person asks (PlanSpec) and in what is executed (Plan).
 struct ScheduleOptions {
   int stage = 3;                             // ZeRO stage: 1, 2 or 3
@@ -92,6 +108,10 @@ struct ScheduleOptions {
   DeviceSynchronization synchronize;
   ReleaseMode release = ReleaseMode::kEventOrdered;
   std::optional<double> gradient_clipping;  // largest norm of the whole gradient
+  bool compute_grad_norm = false;           // though nothing clips
+  bool parameter_alignment = false;         // stages 1 and 2: each parameter of the flat tensor
+                                            // begins at a multiple of 16 bytes, behind padding
+  TrainingOptions training;
   OptimizerKernels optimizer = OptimizerKernels::kFused;
   AllocatorMode allocator = AllocatorMode::kDefault;
   OffloadPeriod offload_period = OffloadPeriod::kStep;
@@ -181,8 +201,9 @@ struct GraphEvent {
   bool operator==(const GraphEvent&) const = default;
 };
 
-/// What AdamW keeps for a rank's partition of the parameters of one dtype, one float32 tensor each,
-/// in the order in which DeepSpeed offloads them.
+/// What an optimizer may keep for a rank's partition of the parameters of one dtype, a tensor each,
+/// in the order in which DeepSpeed offloads them. All keep master weights; which moments,
+/// OptimizerSpec says.
 enum class OptimizerTensor : std::uint8_t { kFirstMoment, kSecondMoment, kMaster };
 inline constexpr std::size_t kOptimizerTensors = 3;
 /// DeepSpeed's names: exp_avg, exp_avg_sq, hp_param.

@@ -15,7 +15,15 @@ constexpr std::array<std::string_view, 3> kLifetimeNames = {"step", "pr_8036", "
 constexpr std::array<std::string_view, 3> kReductionNames = {"each_backward", "coalesced",
                                                              "each_micro_step"};
 constexpr std::array<std::string_view, 2> kReleaseNames = {"event_ordered", "record_stream"};
-constexpr std::array<std::string_view, 3> kOptimizerNames = {"fused", "foreach", "for_loop"};
+constexpr std::array<std::string_view, 5> kAlgorithmNames = {"adamw", "adam", "sgd", "sgd-momentum",
+                                                             "lion"};
+constexpr std::array<std::string_view, 4> kOptimizerNames = {"fused", "foreach", "for_loop",
+                                                             "deepspeed-fused"};
+constexpr std::array<std::string_view, 2> kStateDTypeNames = {"float32", "bfloat16"};
+constexpr std::string_view kOwnDType = "model";  // the parameters'
+constexpr std::array<std::string_view, 2> kAccumulationNames = {kOwnDType, "float32"};
+constexpr std::array<std::string_view, 4> kReductionDTypeNames = {kOwnDType, "float32", "float16",
+                                                                  "bfloat16"};
 constexpr std::array<std::string_view, 2> kAllocatorNames = {"default", "expandable_segments"};
 constexpr std::array<std::string_view, 2> kPeriodNames = {"step", "micro_step"};
 constexpr std::array<std::string_view, kOptimizerTensors> kTensorNames = {"exp_avg", "exp_avg_sq",
@@ -56,6 +64,41 @@ void ReadBucket(ObjectReader& object, std::int64_t& target) {
   }
 }
 
+/// One of the names: of a dtype, or kOwnDType.
+void ReadDType(ObjectReader& object,
+               std::string_view key,
+               std::span<const std::string_view> names,
+               std::optional<DType>& target) {
+  std::size_t choice = names.size();
+  if (object.OptionalChoice(key, names, choice)) {
+    target = FindDType(names[choice]);
+  }
+}
+
+void ReadTraining(ObjectReader& object, TrainingOptions& training) {
+  object.OptionalChoice("optimizer_algorithm", kAlgorithmNames, training.algorithm);
+  const auto read = [&object](std::string_view key, DType& target) {
+    std::optional<DType> dtype = target;
+    ReadDType(object, key, kStateDTypeNames, dtype);
+    target = *dtype;
+  };
+  read("master_weights", training.master);
+  read("optimizer_state_dtype", training.states);
+  ReadDType(object, "gradient_accumulation_dtype", kAccumulationNames, training.accumulation);
+  ReadDType(object, "reduce_dtype", kReductionDTypeNames, training.reduction);
+}
+
+void PrintTraining(const TrainingOptions& training, Json& document) {
+  const auto name = [](const std::optional<DType>& dtype) {
+    return dtype ? DTypeName(*dtype) : kOwnDType;
+  };
+  document["optimizer_algorithm"] = OptimizerAlgorithmName(training.algorithm);
+  document["master_weights"] = DTypeName(training.master);
+  document["optimizer_state_dtype"] = DTypeName(training.states);
+  document["gradient_accumulation_dtype"] = name(training.accumulation);
+  document["reduce_dtype"] = name(training.reduction);
+}
+
 template <typename Enum, std::size_t kCount>
 std::string NameOf(const std::array<std::string_view, kCount>& names, Enum value) {
   return std::string(names[static_cast<std::size_t>(value)]);
@@ -67,8 +110,19 @@ std::span<const std::string_view> EngineNames() {
   return kEngineNames;
 }
 
+std::string_view OptimizerAlgorithmName(OptimizerAlgorithm algorithm) {
+  return kAlgorithmNames[static_cast<std::size_t>(algorithm)];
+}
+
 std::span<const std::string_view> OptimizerTensorNames() {
   return kTensorNames;
+}
+
+std::span<const std::string_view> TrainingKeys() {
+  static constexpr std::array<std::string_view, 5> kKeys = {
+      "optimizer_algorithm", "master_weights", "optimizer_state_dtype",
+      "gradient_accumulation_dtype", "reduce_dtype"};
+  return kKeys;
 }
 
 void ReadScheduleOptions(ObjectReader& object, ScheduleOptions& options) {
@@ -96,6 +150,9 @@ void ReadScheduleOptions(ObjectReader& object, ScheduleOptions& options) {
   object.Optional("sync_after_reduce", ReadBool, options.synchronize.after_reduce);
   object.OptionalChoice("release", kReleaseNames, options.release);
   ReadClipping(object, options.gradient_clipping);
+  object.Optional("compute_grad_norm", ReadBool, options.compute_grad_norm);
+  object.Optional("parameter_alignment", ReadBool, options.parameter_alignment);
+  ReadTraining(object, options.training);
   object.OptionalChoice("optimizer", kOptimizerNames, options.optimizer);
   object.OptionalChoice("allocator", kAllocatorNames, options.allocator);
   object.OptionalChoice("offload_period", kPeriodNames, options.offload_period);
@@ -125,6 +182,9 @@ void PrintScheduleOptions(const ScheduleOptions& options, Json& document) {
   document["release"] = NameOf(kReleaseNames, options.release);
   document["gradient_clipping"] =
       options.gradient_clipping ? Json(*options.gradient_clipping) : Json("none");
+  document["compute_grad_norm"] = options.compute_grad_norm;
+  document["parameter_alignment"] = options.parameter_alignment;
+  PrintTraining(options.training, document);
   document["optimizer"] = NameOf(kOptimizerNames, options.optimizer);
   document["allocator"] = NameOf(kAllocatorNames, options.allocator);
   document["offload_period"] = NameOf(kPeriodNames, options.offload_period);

@@ -12,7 +12,7 @@
 namespace dcsim {
 namespace {
 
-constexpr std::array<std::string_view, 30> kTaskKindNames = {"compute",
+constexpr std::array<std::string_view, 31> kTaskKindNames = {"compute",
                                                              "all-gather",
                                                              "wait",
                                                              "release",
@@ -41,7 +41,8 @@ constexpr std::array<std::string_view, 30> kTaskKindNames = {"compute",
                                                              "offload",
                                                              "reload",
                                                              "cast-shard",
-                                                             "copy-inputs"};
+                                                             "copy-inputs",
+                                                             "cast-bucket"};
 
 constexpr std::array<std::string_view, kStreamCount> kStreamNames = {
     "compute", "gather", "reduce", "copy", "offload", "reload"};
@@ -53,9 +54,11 @@ constexpr std::array<std::string_view, 14> kBufferClassNames = {
     "gradient partition", "reduce buckets",      "activations",    "held outputs",      "inputs",
     "constants",          "temporaries",         "workspaces",     "pinned host memory"};
 
-constexpr std::array<std::string_view, 14> kPatternNames = {
-    "copy", "scale", "clip",         "add",    "widen",   "narrow", "fill",
-    "norm", "adamw", "adamw_uneven", "passes", "offload", "reload", "inputs"};
+constexpr std::array<std::string_view, 16> kPatternNames = {
+    "copy",   "scale",        "clip",         "add",
+    "widen",  "narrow",       "fill",         "norm",
+    "adamw",  "adamw_uneven", "passes",       "offload",
+    "reload", "inputs",       "fused_update", "fused_update_uneven"};
 
 /// Mixes one more field into a hash (Boost's hash_combine with a 64-bit constant).
 std::size_t Combine(std::size_t seed, std::size_t field) {

@@ -35,9 +35,9 @@ enum class TaskKind : std::uint8_t {
   kFree,             // host: buffers go back
   kGradientNorm,     // of the gradient partition
   kReduceNorm,       // sum of the squared norms over ranks
-  kCastGradients,    // gradient partition to float32
+  kCastGradients,    // gradient partition to the dtype of master weights
   kClipGradients,    // scale it to the allowed norm
-  kOptimizerStep,    // AdamW on the partition
+  kOptimizerStep,    // new master weights and moments of the partition
   kStoreParams,      // updated float32 partition to the parameters' dtype
   kGatherUpdated,    // ZeRO-1 and 2: all ranks get the updated parameters
   kBarrier,          // no rank goes on before all have come: guards memory that peers read
@@ -47,6 +47,7 @@ enum class TaskKind : std::uint8_t {
   kReload,           // and back
   kCastShard,        // this rank's shard to the dtype of its gather (fuse_casts)
   kCopyInputs,       // a micro-step's inputs from pinned host memory, where they are large
+  kCastBucket,       // eager buckets: gradients to the dtype of their reduction, or back
 };
 
 std::span<const std::string_view> TaskKindNames();
@@ -102,20 +103,22 @@ struct CollectiveHash {
 
 /// How memory work goes through memory; each has a rate of its own.
 enum class MemoryPattern : std::uint8_t {
-  kCopy,         // read and write alike tensors
-  kScale,        // in place, by a number of the host
-  kClip,         // in place, by a tensor of one element
-  kAdd,          // one tensor added to another, in place
-  kWiden,        // the parameters' dtype to float32
-  kNarrow,       // float32 to the parameters' dtype
-  kFill,         // write only
-  kNorm,         // read only
-  kAdamW,        // the fused optimizer kernel
-  kAdamWUneven,  // … over elements that four does not divide, which it takes one by one
-  kPasses,       // the optimizer in elementwise passes
-  kOffload,      // to pinned host memory, over the link between host and GPU
-  kReload,       // from there
-  kInputs,       // from there, what a micro-step reads
+  kCopy,               // read and write alike tensors
+  kScale,              // in place, by a number of the host
+  kClip,               // in place, by a tensor of one element
+  kAdd,                // one tensor added to another, in place
+  kWiden,              // the parameters' dtype to float32
+  kNarrow,             // float32 to the parameters' dtype
+  kFill,               // write only
+  kNorm,               // read only
+  kAdamW,              // torch's fused kernel of AdamW and Adam
+  kAdamWUneven,        // … over elements that four does not divide, which it takes one by one
+  kPasses,             // the optimizer in elementwise passes
+  kOffload,            // to pinned host memory, over the link between host and GPU
+  kReload,             // from there
+  kInputs,             // from there, what a micro-step reads
+  kFusedUpdate,        // another fused optimizer kernel, by four elements
+  kFusedUpdateUneven,  // … one by one
 };
 std::span<const std::string_view> MemoryPatternNames();
 std::string_view MemoryPatternName(MemoryPattern pattern);

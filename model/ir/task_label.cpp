@@ -52,6 +52,7 @@ std::string SubjectLabel(const Schedule& schedule, const Graph& graph, TaskId id
     case TaskKind::kPreDivide:
     case TaskKind::kFlatten:
     case TaskKind::kUnflatten:
+    case TaskKind::kCastBucket:
     case TaskKind::kStoreReduced:
       return CollectiveLabel(schedule.collective(CollectiveId(work.subject)), graph);
     case TaskKind::kOffload:

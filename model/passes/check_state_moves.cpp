@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "model/graph/sharding.h"
+#include "model/ir/optimizer_spec.h"
 
 namespace dcsim {
 namespace {
@@ -15,13 +16,17 @@ std::string NameOf(const OptimizerState& state) {
 /// Follows the states through one micro-step; a step begins and ends with all of them on the GPU.
 class Follower {
  public:
-  Follower(const Graph& graph, std::vector<std::string>& faults)
-      : groups_(FlatGroups(graph)),
+  Follower(const Plan& plan, const Graph& graph, std::vector<std::string>& faults)
+      : algorithm_(plan.options.training.algorithm),
+        states_(StatesOf(graph, plan.options, plan.ranks)),
         faults_(faults) {}
 
   void Follow(const StateMove& move) {
     for (const OptimizerState& state : move.states) {
-      if (!Exists(state)) {
+      if (!Keeps(algorithm_, state.tensor)) {
+        faults_.push_back(std::string(OptimizerAlgorithmName(algorithm_)) + " keeps no " +
+                          NameOf(state));
+      } else if (!Exists(state)) {
         faults_.push_back("there is no " + NameOf(state) + " with a gradient");
       } else if (move.kind == StateMoveKind::kOffload) {
         Leave(state);
@@ -41,9 +46,8 @@ class Follower {
 
  private:
   bool Exists(const OptimizerState& state) const {
-    return std::any_of(groups_.begin(), groups_.end(), [&](const FlatGroup& group) {
-      return group.dtype == state.dtype && group.trainable > 0;
-    });
+    return std::any_of(states_.begin(), states_.end(),
+                       [&](const StateSize& each) { return each.state == state; });
   }
 
   void Leave(const OptimizerState& state) {
@@ -64,7 +68,8 @@ class Follower {
     away_.erase(found);
   }
 
-  std::vector<FlatGroup> groups_;
+  OptimizerAlgorithm algorithm_;
+  std::vector<StateSize> states_;
   std::vector<std::string>& faults_;
   std::vector<OptimizerState> left_;  // so far, back again or not
   std::vector<OptimizerState> away_;
@@ -73,7 +78,7 @@ class Follower {
 }  // namespace
 
 void CheckStateMoves(const Plan& plan, const Graph& graph, std::vector<std::string>& faults) {
-  Follower follower(graph, faults);
+  Follower follower(plan, graph, faults);
   for (const GraphPlan& decisions : plan.graphs) {
     std::size_t before = 0;
     for (const StateMove& move : decisions.state_moves) {

@@ -12,8 +12,25 @@ StreamRole WorkStream(const LowerState& state) {
   return state.plan.options.stage == 3 ? StreamRole::kReduce : StreamRole::kCompute;
 }
 
-Bytes BytesOf(const EagerBucket& bucket, std::int64_t elements) {
-  return Bytes(elements * ElementBytes(bucket.dtype));
+/// Bytes of an element of the bucket's buffer, and of what is reduced.
+std::int64_t HeldBytes(const LowerState& state, const EagerBucket& bucket) {
+  return ElementBytes(state.bucket_dtype(bucket.dtype));
+}
+std::int64_t ReducedBytes(const LowerState& state, const EagerBucket& bucket) {
+  return ElementBytes(state.reduction_dtype(bucket.dtype));
+}
+
+/// Whether gradients are reduced in another dtype than their own.
+bool Casts(const LowerState& state, const EagerBucket& bucket) {
+  return state.reduction_dtype(bucket.dtype) != bucket.dtype;
+}
+
+/// A kernel that reads elements of `from` bytes and writes ones of `to` bytes.
+MemoryPattern CastPattern(std::int64_t from, std::int64_t to) {
+  if (from == to) {
+    return MemoryPattern::kCopy;
+  }
+  return from < to ? MemoryPattern::kWiden : MemoryPattern::kNarrow;
 }
 
 BufferId AddTemporary(LowerState& state, Bytes bytes) {
@@ -34,18 +51,20 @@ TaskDraft WorkDraft(const LowerState& state, TaskKind kind) {
   return draft;
 }
 
-/// Runs of a bucket that belong to one rank, neighbours of the same rank merged. DeepSpeed reduces
-/// in place where there is one, else over a flat copy.
+/// Runs of a bucket that belong to one rank, neighbours of the same rank merged, unless the
+/// gradient partition has another dtype. DeepSpeed reduces in place where there is one, else over a
+/// flat copy.
 std::size_t CountOwners(const LowerState& state, const EagerBucket& bucket) {
-  const std::int64_t partition =
-      state.layout.partition(state.layout.place(bucket.calls.front().param).group);
+  const std::size_t group = state.layout.place(bucket.calls.front().param).group;
+  const std::int64_t partition = state.layout.partition(group);
+  const bool merges = state.partition_dtype(group) == bucket.dtype;
   std::size_t runs = 0;
   std::int64_t owner = -1;
   for (const CollectiveCall& call : bucket.calls) {
-    const std::int64_t start = state.layout.place(call.param).flat;
+    const std::int64_t start = state.layout.place(call.param).weights;
     const std::int64_t first = start / partition;
     const std::int64_t last = (start + call.elements - 1) / partition;
-    runs += static_cast<std::size_t>(last - first) + (first == owner ? 0U : 1U);
+    runs += static_cast<std::size_t>(last - first) + (merges && first == owner ? 0U : 1U);
     owner = last;
   }
   return runs;
@@ -55,7 +74,7 @@ Collective MakeCollective(const LowerState& state, const EagerBucket& bucket) {
   Collective collective;
   collective.kind =
       state.by_parameter() ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce;
-  collective.dtype = bucket.dtype;
+  collective.dtype = state.reduction_dtype(bucket.dtype);
   collective.communicator = state.reduce_communicator();
   collective.one_launch = true;
   collective.ranks = state.plan.ranks;
@@ -68,18 +87,17 @@ struct EagerFlush {
   std::uint32_t collective = 0;
   std::vector<BufferId> sources;  // the bucket's buffer, or one gradient a call
   BufferId flat;                  // what is reduced, when it is a copy; else None()
+  BufferId cast;                  // … when it is in another dtype; else None()
   std::int64_t elements = 0;      // of all calls, padded in ZeRO-3
 
-  BufferId reduced() const { return flat.is_none() ? sources.front() : flat; }
-};
+  BufferId in_own_dtype() const { return flat.is_none() ? sources.front() : flat; }
+  BufferId reduced() const { return cast.is_none() ? in_own_dtype() : cast; }
 
-/// The flush read and written once, by `launches` kernels.
-Work PassOver(const EagerBucket& bucket,
-              const EagerFlush& flush,
-              MemoryPattern pattern,
-              std::size_t launches) {
-  return MemoryWork(pattern, BytesOf(bucket, 2 * flush.elements), launches, 1, flush.collective);
-}
+  /// All of it read and written once, by `launches` kernels: `bytes` for each element.
+  Work Pass(MemoryPattern pattern, std::int64_t bytes, std::size_t launches) const {
+    return MemoryWork(pattern, Bytes(bytes * elements), launches, 1, collective);
+  }
+};
 
 /// Kernels that bring the bucket's parts together: one a part, or one for as many as at::cat takes.
 std::size_t FlattenLaunches(const LowerState& state, const EagerBucket& bucket) {
@@ -90,22 +108,66 @@ std::size_t FlattenLaunches(const LowerState& state, const EagerBucket& bucket) 
 }
 
 void AddFlatten(LowerState& state, const EagerBucket& bucket, EagerFlush& flush) {
-  flush.flat = AddTemporary(state, BytesOf(bucket, flush.elements));
+  const std::int64_t element_bytes = HeldBytes(state, bucket);
+  flush.flat = AddTemporary(state, Bytes(element_bytes * flush.elements));
   TaskDraft draft = WorkDraft(state, TaskKind::kFlatten);
   draft.Allocate(flush.flat);
-  for (const BufferId source : flush.sources) {
-    draft.Read(source);
+  if (flush.cast.is_none()) {
+    for (const BufferId source : flush.sources) {
+      draft.Read(source);
+    }
+  } else {
+    draft.Read(flush.cast);
+    draft.Free(flush.cast);
+    flush.cast = BufferId::None();
   }
   draft.Write(flush.flat);
-  draft.work = PassOver(bucket, flush, MemoryPattern::kCopy, FlattenLaunches(state, bucket));
+  draft.work = flush.Pass(MemoryPattern::kCopy, 2 * element_bytes, FlattenLaunches(state, bucket));
   draft.work.concatenates = state.plan.options.flatten == Flatten::kConcatenate;
+  state.builder.Add(draft);
+}
+
+/// What is reduced, or in ZeRO-3 gradients that no buffer took, in the dtype of the reduction:
+/// `launches` kernels.
+void AddCast(LowerState& state,
+             const EagerBucket& bucket,
+             EagerFlush& flush,
+             std::size_t launches) {
+  const std::int64_t own = ElementBytes(bucket.dtype);
+  const std::int64_t other = ReducedBytes(state, bucket);
+  TaskDraft draft = WorkDraft(state, TaskKind::kCastBucket);
+  if (flush.flat.is_none()) {
+    for (const BufferId source : flush.sources) {
+      draft.Read(source);
+    }
+  } else {
+    draft.Read(flush.flat);
+  }
+  flush.cast = AddTemporary(state, Bytes(other * flush.elements));
+  draft.Allocate(flush.cast);
+  draft.Write(flush.cast);
+  draft.work = flush.Pass(CastPattern(own, other), own + other, launches);
+  state.builder.Add(draft);
+}
+
+/// Reduced values back to their own dtype, where they were cast from.
+void AddCastBack(LowerState& state, const EagerBucket& bucket, const EagerFlush& flush) {
+  const std::int64_t own = ElementBytes(bucket.dtype);
+  const std::int64_t other = ReducedBytes(state, bucket);
+  TaskDraft draft = WorkDraft(state, TaskKind::kCastBucket);
+  draft.Read(flush.cast);
+  draft.Write(flush.in_own_dtype());
+  draft.work = flush.Pass(CastPattern(other, own), own + other, 1);
   state.builder.Add(draft);
 }
 
 void AddDivision(LowerState& state, const EagerBucket& bucket, const EagerFlush& flush) {
   TaskDraft draft = WorkDraft(state, TaskKind::kPreDivide);
   draft.Write(flush.reduced());
-  draft.work = PassOver(bucket, flush, MemoryPattern::kScale, 1);
+  const bool in_own_dtype = !state.by_parameter() && flush.cast.is_none();
+  const std::int64_t element_bytes =
+      in_own_dtype ? ElementBytes(bucket.dtype) : ReducedBytes(state, bucket);
+  draft.work = flush.Pass(MemoryPattern::kScale, 2 * element_bytes, 1);
   state.builder.Add(draft);
 }
 
@@ -125,16 +187,30 @@ void AddReduction(LowerState& state, const EagerFlush& flush) {
   }
 }
 
-/// Reduced values back to where they came from; the flat copy goes.
+/// Reduced values back to where they came from; the flat copy and that in another dtype go.
 void AddUnflatten(LowerState& state, const EagerBucket& bucket, const EagerFlush& flush) {
+  const std::int64_t own = ElementBytes(bucket.dtype);
+  const std::int64_t from = flush.cast.is_none() ? own : ReducedBytes(state, bucket);
   TaskDraft draft = WorkDraft(state, TaskKind::kUnflatten);
-  draft.Read(flush.flat);
+  draft.Read(flush.reduced());
   for (const BufferId source : flush.sources) {
     draft.Write(source);
   }
-  draft.Free(flush.flat);
-  draft.work = PassOver(bucket, flush, MemoryPattern::kCopy, bucket.calls.size());
+  for (const BufferId temporary : {flush.flat, flush.cast}) {
+    if (!temporary.is_none()) {
+      draft.Free(temporary);
+    }
+  }
+  draft.work = flush.Pass(CastPattern(from, own), from + own, bucket.calls.size());
   state.builder.Add(draft);
+}
+
+/// In which reduced gradients are stored: ZeRO-1 and 2 copy them back, but add to a partition of
+/// another dtype what was reduced.
+DType StoredDType(const LowerState& state, const EagerBucket& bucket) {
+  const std::size_t group = state.layout.place(bucket.calls.front().param).group;
+  const bool copied_back = !state.by_parameter() && state.partition_dtype(group) == bucket.dtype;
+  return copied_back ? bucket.dtype : state.reduction_dtype(bucket.dtype);
 }
 
 /// The own part into the gradient partition, added to what earlier micro-steps left there; then
@@ -144,9 +220,14 @@ void AddStore(LowerState& state, EagerBucket& bucket, const EagerFlush& flush) {
   if (flat.gradient_partition.is_none()) {
     AddGradientPartition(state);
   }
+  const std::size_t group = state.layout.place(bucket.calls.front().param).group;
+  const PartitionStore store =
+      StoreOf(state, group, StoredDType(state, bucket), state.has_accumulated_partition);
   TaskDraft draft = WorkDraft(state, TaskKind::kStoreReduced);
-  SetStoreWork(draft, OwnedShares(state, bucket.calls), bucket.dtype,
-               state.has_accumulated_partition, flush.collective);
+  SetStoreWork(draft, OwnedShares(state, bucket.calls), store, flush.collective);
+  if (store.widens) {
+    AddWidened(state, draft, bucket.calls, state.by_parameter());
+  }
   if (state.by_parameter()) {
     draft.Read(flush.flat);
     draft.Free(flush.flat);
@@ -179,26 +260,46 @@ EagerFlush StartFlush(LowerState& state, const EagerBucket& bucket) {
 }
 
 /// ZeRO-1 and 2: with a buffer, division in place and a flat copy only where several ranks own
-/// parts; without one, always a flat copy, which is divided. ZeRO-3: a flat copy, rank by rank.
+/// parts; without one, always a flat copy, which is divided. ZeRO-3: a flat copy, rank by rank. A
+/// reduction in another dtype casts what is reduced, and back.
+void AddFlushTasks(LowerState& state, const EagerBucket& bucket, EagerFlush& flush) {
+  const bool contiguous = state.plan.options.contiguous_gradients;
+  const bool casts = Casts(state, bucket);
+  if (state.by_parameter()) {
+    if (casts && !bucket.references.empty()) {
+      AddCast(state, bucket, flush, bucket.references.size());
+    }
+    AddFlatten(state, bucket, flush);
+    AddDivision(state, bucket, flush);
+    return AddReduction(state, flush);
+  }
+  if (contiguous) {
+    AddDivision(state, bucket, flush);
+  }
+  if (!contiguous || CountOwners(state, bucket) > 1) {
+    AddFlatten(state, bucket, flush);
+  }
+  if (casts) {
+    AddCast(state, bucket, flush, 1);
+  }
+  if (!contiguous) {
+    AddDivision(state, bucket, flush);
+  }
+  AddReduction(state, flush);
+  if (casts) {
+    AddCastBack(state, bucket, flush);
+  }
+  if (casts || !flush.flat.is_none()) {
+    AddUnflatten(state, bucket, flush);
+  }
+}
+
 void Flush(LowerState& state, EagerBucket& bucket) {
   if (bucket.calls.empty()) {
     return;
   }
   EagerFlush flush = StartFlush(state, bucket);
-  const bool contiguous = state.plan.options.contiguous_gradients;
-  if (state.by_parameter() || !contiguous) {
-    AddFlatten(state, bucket, flush);
-    AddDivision(state, bucket, flush);
-  } else {
-    AddDivision(state, bucket, flush);
-    if (CountOwners(state, bucket) > 1) {
-      AddFlatten(state, bucket, flush);
-    }
-  }
-  AddReduction(state, flush);
-  if (!state.by_parameter() && !flush.flat.is_none()) {
-    AddUnflatten(state, bucket, flush);
-  }
+  AddFlushTasks(state, bucket, flush);
   AddStore(state, bucket, flush);
   bucket.calls.clear();
   bucket.references.clear();
@@ -208,9 +309,11 @@ void Flush(LowerState& state, EagerBucket& bucket) {
 /// Copies a gradient into the buffer; its own memory goes at once.
 void AddCopy(LowerState& state, EagerBucket& bucket, ParamId param, const TakenGradient& gradient) {
   TaskDraft draft = WorkDraft(state, TaskKind::kReduceGradCopy);
-  const Bytes bytes = BytesOf(bucket, state.graph.numel(param));
+  const std::int64_t own = ElementBytes(bucket.dtype);
+  const std::int64_t held = HeldBytes(state, bucket);
+  const Bytes moved(state.graph.numel(param) * (own + held));
   draft.work =
-      MemoryWork(MemoryPattern::kCopy, bytes * 2, 1, 1, static_cast<std::uint32_t>(param.index()));
+      MemoryWork(CastPattern(own, held), moved, 1, 1, static_cast<std::uint32_t>(param.index()));
   draft.work.offset = bucket.offset;
   draft.Read(gradient.buffer);
   draft.Write(bucket.buffer);
@@ -227,7 +330,7 @@ void OpenEagerBucket(LowerState& state, ParamId param) {
     return;
   }
   Buffer buffer;
-  buffer.bytes = BytesOf(bucket, state.plan.options.reduce_bucket);
+  buffer.bytes = Bytes(state.plan.options.reduce_bucket * HeldBytes(state, bucket));
   buffer.buffer_class = BufferClass::kReduceBucket;
   bucket.buffer = state.builder.AddBuffer(buffer);
   TaskDraft draft = state.Draft(TaskKind::kAllocate);

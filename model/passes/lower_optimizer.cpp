@@ -1,40 +1,29 @@
 #include <algorithm>
 
+#include "model/ir/optimizer_spec.h"
 #include "model/passes/lower_state.h"
 
 namespace dcsim {
 namespace {
 
-constexpr std::int64_t kMasterBytes = 4;  // float32
-
-/// What one AdamW update of a partition reads and writes per element, in bytes, its kernels, and
-/// the float32 temporaries of the partition's size that it holds.
-struct OptimizerTraffic {
-  MemoryPattern pattern;
-  std::int64_t bytes_per_element;
-  std::size_t launches;
-  std::size_t temporaries;
-};
-
-/// Fused: by four elements at a time, if they are a multiple of four (PyTorch 2.11,
-/// aten/src/ATen/native/cuda/fused_adam_utils.cuh); master, gradient, both moments read, all but
-/// the gradient written: 16 + 12 bytes. Foreach and for-loop (torch.optim.AdamW without fused):
-/// weight decay 8, exp_avg lerp 12, exp_avg_sq mul 8 and addcmul 12, sqrt 8, division 8, eps 8,
-/// addcdiv 16 bytes an element.
-OptimizerTraffic TrafficOf(OptimizerKernels kernels, std::int64_t elements) {
-  constexpr std::int64_t kVector = 4;  // elements, fused
-  const MemoryPattern fused =
-      elements % kVector == 0 ? MemoryPattern::kAdamW : MemoryPattern::kAdamWUneven;
-  constexpr std::int64_t kPassesBytes = 8 + 12 + 8 + 12 + 8 + 8 + 8 + 16;
-  switch (kernels) {
-    case OptimizerKernels::kFused:
-      return {fused, 28, 1, 0};
-    case OptimizerKernels::kForeach:
-      return {MemoryPattern::kPasses, kPassesBytes, 8, 1};
-    case OptimizerKernels::kForLoop:
-      return {MemoryPattern::kPasses, kPassesBytes, 8, 2};
+/// torch's fused kernels go by four elements at a time, if they are a multiple of four (PyTorch
+/// 2.11, aten/src/ATen/native/cuda/fused_adam_utils.cuh), DeepSpeed's one by one.
+MemoryPattern PatternOf(const ScheduleOptions& options, std::int64_t elements) {
+  constexpr std::int64_t kVector = 4;  // elements
+  const OptimizerAlgorithm algorithm = options.training.algorithm;
+  const bool adam =
+      algorithm == OptimizerAlgorithm::kAdamW || algorithm == OptimizerAlgorithm::kAdam;
+  const bool even = elements % kVector == 0;
+  if (RunsDeepSpeedKernel(options)) {
+    return MemoryPattern::kFusedUpdateUneven;
   }
-  return {fused, 28, 1, 0};
+  if (options.optimizer != OptimizerKernels::kFused) {
+    return MemoryPattern::kPasses;
+  }
+  if (!adam || options.training.master != DType::kFloat32) {
+    return even ? MemoryPattern::kFusedUpdate : MemoryPattern::kFusedUpdateUneven;
+  }
+  return even ? MemoryPattern::kAdamW : MemoryPattern::kAdamWUneven;
 }
 
 BufferId AddBuffer(LowerState& state, BufferClass buffer_class, Bytes bytes) {
@@ -95,8 +84,8 @@ BufferId AddNorm(LowerState& state) {
     if (flat.partition == 0) {
       continue;
     }
-    const Bytes moved(flat.partition * ElementBytes(state.layout.groups()[g].dtype));
-    TaskDraft draft = ComputeDraft(state, TaskKind::kGradientNorm, MemoryPattern::kNorm, moved, g);
+    TaskDraft draft = ComputeDraft(state, TaskKind::kGradientNorm, MemoryPattern::kNorm,
+                                   state.PartitionBytes(g), g);
     const BufferId norm = AddFloat(state);
     const BufferId square = AddFloat(state);
     draft.Allocate(norm);
@@ -120,14 +109,37 @@ BufferId AddNorm(LowerState& state) {
   return sum;
 }
 
-/// Gradient partition -> float32; a partition of the step goes back then.
+/// Of a group: bytes of its tensors of the partition's size.
+Bytes MasterBytes(const LowerState& state, std::size_t g) {
+  return Bytes(state.flat[g].partition * ElementBytes(state.plan.options.training.master));
+}
+
+/// Whether the optimizer reads the gradient partition itself, which is one flat tensor of the dtype
+/// of master weights then: DeepCompile's ZeRO-1, and eager ZeRO-2 with a dtype of its own for
+/// gradients. Others flatten views. Of float32 parameters all are cast, as dc-run does.
+bool ReadsPartition(const LowerState& state, std::size_t g) {
+  const ScheduleOptions& options = state.plan.options;
+  const DType own = state.layout.groups()[g].dtype;
+  const DType kept = state.partition_dtype(g);
+  return !HasResidentPartition(options) && kept == options.training.master &&
+         own != DType::kFloat32 && (!state.eager() || kept != own);
+}
+
+/// Gradient partition -> a copy in the dtype of master weights; a partition of the step goes back
+/// then.
 BufferId AddCast(LowerState& state, std::size_t g) {
   FlatBuffers& flat = state.flat[g];
-  const std::int64_t element_bytes = ElementBytes(state.layout.groups()[g].dtype);
-  const BufferId gradient =
-      AddBuffer(state, BufferClass::kTemporary, Bytes(flat.partition * kMasterBytes));
-  TaskDraft draft = ComputeDraft(state, TaskKind::kCastGradients, MemoryPattern::kWiden,
-                                 Bytes(flat.partition * (element_bytes + kMasterBytes)), g);
+  if (ReadsPartition(state, g)) {
+    return flat.gradient_partition;
+  }
+  const std::int64_t from = ElementBytes(state.partition_dtype(g));
+  const std::int64_t to = ElementBytes(state.plan.options.training.master);
+  const bool copies = from == to && state.layout.groups()[g].dtype != DType::kFloat32;
+  const MemoryPattern cast = from > to ? MemoryPattern::kNarrow : MemoryPattern::kWiden;
+  const BufferId gradient = AddBuffer(state, BufferClass::kTemporary, MasterBytes(state, g));
+  TaskDraft draft =
+      ComputeDraft(state, TaskKind::kCastGradients, copies ? MemoryPattern::kCopy : cast,
+                   Bytes(flat.partition * (from + to)), g);
   draft.Allocate(gradient);
   draft.Read(flat.gradient_partition);
   draft.Write(gradient);
@@ -140,7 +152,7 @@ BufferId AddCast(LowerState& state, std::size_t g) {
 
 void AddClip(LowerState& state, std::size_t g, BufferId gradient, BufferId norm) {
   TaskDraft draft = ComputeDraft(state, TaskKind::kClipGradients, MemoryPattern::kClip,
-                                 Bytes(2 * state.flat[g].partition * kMasterBytes), g);
+                                 MasterBytes(state, g) * 2, g);
   const BufferId factor = AddFloat(state);
   draft.Allocate(factor);
   draft.Read(norm);
@@ -149,22 +161,25 @@ void AddClip(LowerState& state, std::size_t g, BufferId gradient, BufferId norm)
   state.builder.Add(draft);
 }
 
-void AddAdam(LowerState& state, std::size_t g, BufferId gradient) {
+void AddUpdate(LowerState& state, std::size_t g, BufferId gradient) {
   const FlatBuffers& flat = state.flat[g];
-  const OptimizerTraffic traffic = TrafficOf(state.plan.options.optimizer, flat.partition);
-  TaskDraft draft = ComputeDraft(state, TaskKind::kOptimizerStep, traffic.pattern,
-                                 Bytes(flat.partition * traffic.bytes_per_element), g);
-  draft.work.launches = static_cast<std::uint32_t>(traffic.launches);
+  const ScheduleOptions& options = state.plan.options;
+  const OptimizerUpdate update = UpdateOf(options, flat.partition);
+  const Bytes tensor = MasterBytes(state, g);
+  TaskDraft draft = ComputeDraft(state, TaskKind::kOptimizerStep,
+                                 PatternOf(options, flat.partition), tensor * update.accesses, g);
+  draft.work.launches = static_cast<std::uint32_t>(update.launches);
   std::vector<BufferId> temporaries;
-  for (std::size_t i = 0; i < traffic.temporaries; ++i) {
-    temporaries.push_back(
-        AddBuffer(state, BufferClass::kTemporary, Bytes(flat.partition * kMasterBytes)));
+  for (std::size_t i = 0; i < update.temporaries; ++i) {
+    temporaries.push_back(AddBuffer(state, BufferClass::kTemporary, tensor));
     draft.Allocate(temporaries.back());
   }
   draft.Read(gradient);
-  draft.Write(flat.master);
-  draft.Write(flat.first_moment);
-  draft.Write(flat.second_moment);
+  for (const BufferId written : {flat.master, flat.first_moment, flat.second_moment}) {
+    if (!written.is_none()) {
+      draft.Write(written);
+    }
+  }
   for (const BufferId temporary : temporaries) {
     draft.Free(temporary);
   }
@@ -183,9 +198,11 @@ void AddStoreParams(LowerState& state, std::size_t g, BufferId gradient, BufferI
   const FlatBuffers& flat = state.flat[g];
   const bool offloads = state.plan.options.offload_parameters;
   const BufferId weights = offloads ? AddUpdatedBuffer(state, g) : flat.weights;
-  const std::int64_t element_bytes = ElementBytes(state.layout.groups()[g].dtype);
-  TaskDraft draft = ComputeDraft(state, TaskKind::kStoreParams, MemoryPattern::kNarrow,
-                                 Bytes(flat.partition * (element_bytes + kMasterBytes)), g);
+  const DType own = state.layout.groups()[g].dtype;
+  const bool narrows = state.plan.options.training.master == DType::kFloat32;
+  TaskDraft draft = ComputeDraft(
+      state, TaskKind::kStoreParams, narrows ? MemoryPattern::kNarrow : MemoryPattern::kCopy,
+      MasterBytes(state, g) + Bytes(flat.partition * ElementBytes(own)), g);
   if (offloads) {
     draft.Allocate(weights);
   } else if (state.by_parameter() && state.plan.options.stage != 3) {
@@ -252,7 +269,7 @@ void AddGradientPartition(LowerState& state) {
     if (flat.partition == 0) {
       continue;
     }
-    const Bytes bytes(flat.partition * ElementBytes(state.layout.groups()[g].dtype));
+    const Bytes bytes = state.PartitionBytes(g);
     flat.gradient_partition = AddBuffer(state, BufferClass::kGradientPartition, bytes);
     TaskDraft draft =
         ComputeDraft(state, TaskKind::kClearGradients, MemoryPattern::kFill, bytes, g);
@@ -270,8 +287,9 @@ void AddOptimizerStep(LowerState& state) {
   if (lacks_gradient) {
     AddGradientPartition(state);  // ZeRO-1 without a backward graph: the gradient is zero
   }
-  BufferId norm;  // none without clipping
-  if (state.plan.options.gradient_clipping) {
+  const bool clips = state.plan.options.gradient_clipping.has_value();
+  BufferId norm;
+  if (clips || state.plan.options.compute_grad_norm) {
     norm = AddNorm(state);
   }
   if (state.reads_peers()) {
@@ -284,11 +302,11 @@ void AddOptimizerStep(LowerState& state) {
       continue;
     }
     const BufferId gradient = AddCast(state, g);
-    if (!norm.is_none()) {
+    if (clips && !norm.is_none()) {
       AddClip(state, g, gradient, norm);
     }
     AddWaitForStates(state, g);
-    AddAdam(state, g, gradient);
+    AddUpdate(state, g, gradient);
     const bool last =
         std::all_of(state.flat.begin() + static_cast<std::ptrdiff_t>(g) + 1, state.flat.end(),
                     [](const FlatBuffers& flat) { return flat.partition == 0; });

@@ -56,7 +56,8 @@ void AddPreDivide(LowerState& state, const ReduceBucket& bucket, std::uint32_t c
   state.builder.Add(draft);
 }
 
-/// Temporary that reduce-scatters receive into when the partition already holds earlier gradients.
+/// Temporary that reduce-scatters receive into when the partition already holds earlier gradients,
+/// or has another dtype.
 BufferId AddReceiveBuffer(LowerState& state, const ReduceBucket& bucket) {
   Buffer buffer;
   buffer.bytes = BucketBytes(bucket, OwnedShares(state, bucket.calls).front().elements);
@@ -94,12 +95,16 @@ TaskId AddStore(LowerState& state,
                 std::uint32_t collective,
                 BufferId receive,
                 TaskId reduce) {
-  const bool adds = state.has_accumulated_partition;
-  if (state.by_parameter() && !adds) {
+  if (state.by_parameter() && receive.is_none()) {
     return reduce;
   }
+  const std::size_t group = state.layout.place(bucket.calls.front().param).group;
+  const PartitionStore store = StoreOf(state, group, bucket.dtype, state.has_accumulated_partition);
   TaskDraft draft = state.Draft(TaskKind::kStoreReduced, StreamRole::kReduce);
-  SetStoreWork(draft, OwnedShares(state, bucket.calls), bucket.dtype, adds, collective);
+  SetStoreWork(draft, OwnedShares(state, bucket.calls), store, collective);
+  if (store.widens) {
+    AddWidened(state, draft, bucket.calls, false);
+  }
   draft.Read(receive.is_none() ? bucket.buffers[bucket.current].buffer : receive);
   draft.Write(state.flat_of(bucket.calls.front().param).gradient_partition);
   if (!receive.is_none()) {
@@ -142,7 +147,10 @@ void Flush(LowerState& state, ReduceBucket& bucket) {
   collective.calls = bucket.calls;
   const auto id = static_cast<std::uint32_t>(state.builder.AddCollective(collective).index());
   AddPreDivide(state, bucket, id);
-  const bool receives_aside = state.by_parameter() && state.has_accumulated_partition;
+  const std::size_t group = state.layout.place(bucket.calls.front().param).group;
+  const bool receives_aside =
+      state.by_parameter() &&
+      (state.has_accumulated_partition || state.partition_dtype(group) != bucket.dtype);
   const BufferId receive = receives_aside ? AddReceiveBuffer(state, bucket) : BufferId::None();
   if (state.plan.options.synchronize.before_reduce) {
     AddDeviceSynchronize(state);
@@ -228,39 +236,6 @@ void DropHold(LowerState& state, StorageId storage) {
 }
 
 }  // namespace
-
-std::vector<OwnedShare> OwnedShares(const LowerState& state,
-                                    const std::vector<CollectiveCall>& calls) {
-  std::vector<ParamId> params;
-  params.reserve(calls.size());
-  for (const CollectiveCall& call : calls) {
-    params.push_back(call.param);
-  }
-  const int ranks = state.plan.ranks;
-  const int told = state.by_parameter() ? 1 : std::min(ranks, kRanksTold);
-  std::vector<OwnedShare> shares;
-  shares.reserve(static_cast<std::size_t>(told));
-  for (int i = 0; i < told; ++i) {
-    shares.push_back(state.layout.owned(params, i * ranks / told));
-  }
-  return shares;
-}
-
-void SetStoreWork(TaskDraft& draft,
-                  const std::vector<OwnedShare>& shares,
-                  DType dtype,
-                  bool adds,
-                  std::uint32_t collective) {
-  const auto work = [&](const OwnedShare& own) {
-    const Bytes moved((adds ? 3 : 2) * own.elements * ElementBytes(dtype));
-    return MemoryWork(adds ? MemoryPattern::kAdd : MemoryPattern::kCopy, moved, own.parts, 1,
-                      collective);
-  };
-  draft.work = work(shares.front());
-  for (std::size_t i = 1; i < shares.size(); ++i) {
-    draft.others.push_back(work(shares[i]));
-  }
-}
 
 TakenGradient TakeGradient(LowerState& state, ParamId param, const Value& value) {
   const BufferId gradient = state.buffer_of[value.storage.index()];

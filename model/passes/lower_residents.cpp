@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "model/ir/optimizer_spec.h"
 #include "model/passes/lower_state.h"
 
 namespace dcsim {
@@ -28,8 +29,14 @@ bool Moves(const LowerState& state, const OptimizerState& wanted) {
       });
 }
 
-/// One of the optimizer's tensors; with its place on the host if it moves there.
-BufferId AddState(LowerState& state, std::size_t g, OptimizerTensor tensor, Bytes bytes) {
+/// One of the optimizer's tensors, or None() where the algorithm keeps none such; with its place on
+/// the host if it moves there.
+BufferId AddState(LowerState& state, std::size_t g, OptimizerTensor tensor) {
+  const TrainingOptions& training = state.plan.options.training;
+  if (!Keeps(training.algorithm, tensor)) {
+    return BufferId::None();
+  }
+  const Bytes bytes(state.layout.partition(g) * ElementBytes(DTypeOf(training, tensor)));
   const bool moves = Moves(state, {state.layout.groups()[g].dtype, tensor});
   const std::uint32_t index = StateIndex(g, tensor);
   Buffer buffer;
@@ -46,9 +53,20 @@ BufferId AddState(LowerState& state, std::size_t g, OptimizerTensor tensor, Byte
   return id;
 }
 
+/// A number on the GPU: torch's fused kernels count steps in a float32 a group, DeepSpeed's have an
+/// int32 flag for all.
+void AddStepCount(LowerState& state) {
+  const bool first = std::none_of(state.flat.begin(), state.flat.end(),
+                                  [](const FlatBuffers& flat) { return flat.partition > 0; });
+  const ScheduleOptions& options = state.plan.options;
+  if (OptimizerSpecOf(options.training.algorithm).counts_steps &&
+      (first || !RunsDeepSpeedKernel(options))) {
+    AddResident(state, BufferClass::kOptimizerState, Bytes(4));
+  }
+}
+
 FlatBuffers AddFlatBuffers(LowerState& state, std::size_t g) {
   const FlatGroup& group = state.layout.groups()[g];
-  constexpr std::int64_t kMasterBytes = 4;  // float32
   const std::int64_t element_bytes = ElementBytes(group.dtype);
   FlatBuffers flat;
   flat.partition = state.layout.partition(g);
@@ -63,14 +81,12 @@ FlatBuffers AddFlatBuffers(LowerState& state, std::size_t g) {
   }
   if (HasResidentPartition(state.plan.options)) {
     flat.gradient_partition =
-        AddResident(state, BufferClass::kGradientPartition, Bytes(flat.partition * element_bytes));
+        AddResident(state, BufferClass::kGradientPartition, state.PartitionBytes(g));
   }
-  const Bytes bytes(flat.partition * kMasterBytes);
-  flat.master = AddState(state, g, OptimizerTensor::kMaster, bytes);
-  flat.first_moment = AddState(state, g, OptimizerTensor::kFirstMoment, bytes);
-  flat.second_moment = AddState(state, g, OptimizerTensor::kSecondMoment, bytes);
-  constexpr Bytes kStepCount(4);  // float32, one for all parameters of the group
-  AddResident(state, BufferClass::kOptimizerState, kStepCount);
+  flat.master = AddState(state, g, OptimizerTensor::kMaster);
+  flat.first_moment = AddState(state, g, OptimizerTensor::kFirstMoment);
+  flat.second_moment = AddState(state, g, OptimizerTensor::kSecondMoment);
+  AddStepCount(state);
   return flat;
 }
 
@@ -97,9 +113,9 @@ void AddBuckets(LowerState& state) {
     if (eager && state.plan.options.contiguous_gradients && group.trainable > 0) {
       EagerBucket& bucket = state.eager_buckets[group.dtype];
       bucket.dtype = group.dtype;
-      bucket.buffer =
-          AddResident(state, BufferClass::kReduceBucket,
-                      Bytes(state.plan.options.reduce_bucket * ElementBytes(group.dtype)));
+      bucket.buffer = AddResident(
+          state, BufferClass::kReduceBucket,
+          Bytes(state.plan.options.reduce_bucket * ElementBytes(state.bucket_dtype(group.dtype))));
     }
   }
   for (const auto& [dtype, capacities] : state.kept_capacities) {

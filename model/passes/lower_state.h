@@ -8,6 +8,7 @@
 #include "model/graph/param_layout.h"
 #include "model/graph/step_facts.h"
 #include "model/ir/graph.h"
+#include "model/ir/optimizer_spec.h"
 #include "model/ir/plan.h"
 #include "model/ir/profile.h"
 #include "model/ir/schedule.h"
@@ -52,10 +53,10 @@ struct EagerBucket {
 
 /// Flat tensors of one dtype (FlatGroup) as buffers.
 struct FlatBuffers {
-  BufferId weights;  // ZeRO-1, 2: whole; ZeRO-3: this rank's shards
-  BufferId master;   // float32
-  BufferId first_moment;
-  BufferId second_moment;
+  BufferId weights;             // ZeRO-1, 2: whole; ZeRO-3: this rank's shards
+  BufferId master;              // float32
+  BufferId first_moment;        // None() where the optimizer keeps none
+  BufferId second_moment;       // the same
   BufferId gradient_partition;  // ZeRO-2, 3: resident; ZeRO-1: of this step, None() outside
   std::int64_t partition = 0;   // elements of one rank
 };
@@ -140,6 +141,19 @@ struct LowerState {
   std::uint8_t reduce_communicator() const {
     return static_cast<std::uint8_t>(plan.options.communicators - 1);
   }
+  /// In which gradients of dtype `own` are reduced.
+  DType reduction_dtype(DType own) const { return plan.options.training.reduction.value_or(own); }
+  /// Of the elements in an eager bucket's buffer: ZeRO-3 casts as it copies gradients there.
+  DType bucket_dtype(DType own) const {
+    return plan.options.stage == 3 ? reduction_dtype(own) : own;
+  }
+  /// The dtype of a group's gradient partition, and its bytes.
+  DType partition_dtype(std::size_t group) const {
+    return AccumulationDType(plan.options.training, layout.groups()[group].dtype);
+  }
+  Bytes PartitionBytes(std::size_t group) const {
+    return Bytes(layout.partition(group) * ElementBytes(partition_dtype(group)));
+  }
   FlatBuffers& flat_of(ParamId id) { return flat[layout.place(id).group]; }
 
   TaskDraft Draft(TaskKind kind) const {
@@ -157,15 +171,35 @@ struct LowerState {
 
 /// What each rank told of (Schedule::rank_works) owns of the gradients that calls reduce. Where the
 /// flat tensor is cut anywhere a bucket may be one rank's alone; the first rank's parameters come
-/// last, so that a step ends with its stores (lower_reduce.cpp).
+/// last, so that a step ends with its stores (lower_store.cpp).
 std::vector<OwnedShare> OwnedShares(const LowerState& state,
                                     const std::vector<CollectiveCall>& calls);
 
-/// Stores, or adds, what each rank owns of a bucket's reduced gradients: one kernel for each part.
+/// How reduced gradients come into a rank's gradient partition: kernels for each part that it owns,
+/// and what they move.
+struct PartitionStore {
+  MemoryPattern pattern = MemoryPattern::kCopy;
+  std::int64_t bytes = 0;    // of an element
+  std::size_t launches = 1;  // of a part
+  bool widens = false;       // into a temporary first
+};
+
+/// Of reduced gradients of dtype `from`, added to what is there or not. DeepCompile's ZeRO-1 and 2
+/// read one dtype and write the other in one kernel; where shards are reduced, and in eager ZeRO-2,
+/// which always adds, gradients of another dtype are cast first.
+PartitionStore StoreOf(const LowerState& state, std::size_t group, DType from, bool adds);
+
+/// What a store of gradients that are cast first holds meanwhile: a tensor for each part, or, where
+/// they are cast one after the other, the largest. Allocated and freed by the draft.
+void AddWidened(LowerState& state,
+                TaskDraft& draft,
+                const std::vector<CollectiveCall>& calls,
+                bool at_once);
+
+/// Stores what each rank owns of a bucket's reduced gradients.
 void SetStoreWork(TaskDraft& draft,
                   const std::vector<OwnedShare>& shares,
-                  DType dtype,
-                  bool adds,
+                  const PartitionStore& store,
                   std::uint32_t collective);
 
 /// Work of `launches` kernels that move `moved` bytes.
@@ -247,7 +281,8 @@ void AddEagerEnd(LowerState& state, bool releases_buffers);
 /// Flush what is left, wait for it on the host; the buckets may go back.
 void AddEndBackward(LowerState& state, bool releases_buckets);
 
-/// Gradient norm, AdamW on the partition, updated parameters to all ranks (lower_optimizer.cpp).
+/// Gradient norm, the optimizer on the partition, updated parameters to all ranks
+/// (lower_optimizer.cpp).
 void AddOptimizerStep(LowerState& state);
 
 /// ZeRO-1: the gradient partition of the boundary micro-step, zeroed (lower_optimizer.cpp).

@@ -60,12 +60,21 @@ std::string FindMisplacedKey(const PlanSpec& spec) {
 
 /// What a release of DeepSpeed cannot run.
 std::string FindReleaseFault(const PlanSpec& spec) {
+  const TrainingOptions& training = spec.options.training;
+  if (spec.options.parameter_alignment && IsDeepCompile(spec.policy) &&
+      spec.policy != "deepcompile-0.19.8") {
+    return "parameter_alignment: DeepSpeed has it since 0.19.8, not in " + spec.policy;
+  }
   if (spec.policy != "deepcompile-0.17.1") {
     return {};
   }
   if (spec.options.stage == 2) {
     return "stage: DeepCompile of DeepSpeed 0.17.1 knows ZeRO-1 and 3; it leaves ZeRO-2 to "
            "torch.compile";
+  }
+  if (training.accumulation || training.master != DType::kFloat32) {
+    return "gradient_accumulation_dtype and master_weights: DeepCompile of DeepSpeed 0.17.1 keeps "
+           "gradients in the parameters' dtype and master weights in float32";
   }
   for (const std::string& pass : PassesOf(spec)) {
     if (pass.starts_with("offload_activation") || pass.starts_with("offload_adam_states")) {
@@ -91,12 +100,28 @@ std::string FindReductionFault(const PlanSpec& spec) {
   return {};
 }
 
-void RejectContradictions(const PlanSpec& spec) {
+/// DeepSpeed's passes over states know Adam's and Lion's names of them.
+std::string FindStatePassFault(const PlanSpec& spec) {
+  if (spec.options.training.algorithm != OptimizerAlgorithm::kSgdMomentum) {
+    return {};
+  }
+  for (const std::string& pass : PassesOf(spec)) {
+    if (pass.starts_with("offload_adam_states")) {
+      return pass + ": DeepSpeed moves exp_avg, exp_avg_sq and hp_param; the momentum of " +
+             "sgd-momentum has another name and would stay";
+    }
+  }
+  return {};
+}
+
+void RejectContradictions(const PlanSpec& spec, const Graph& graph) {
   std::vector<std::string> faults = FindOptionFaults(spec.options);
   faults.push_back(FindMisplacedKey(spec));
   faults.push_back(FindPassFault(spec));
   faults.push_back(FindReleaseFault(spec));
   faults.push_back(FindReductionFault(spec));
+  faults.push_back(FindStatePassFault(spec));
+  faults.push_back(FindParamFault(spec.options, graph));
   for (const std::string& fault : faults) {
     if (!fault.empty()) {
       throw Error("plan: " + fault);
@@ -237,7 +262,7 @@ Plan Resolve(const PlanSpec& spec, const Graph& recorded, int ranks, const Polic
     throw Error("plan: policy: expected " + JoinAlternatives(kPolicyNames) + ", found '" +
                 spec.policy + "'" + DidYouMean(spec.policy, kPolicyNames));
   }
-  RejectContradictions(spec);
+  RejectContradictions(spec, recorded);
   Plan plan = ResolvePolicy(spec, recorded, ranks, inputs);
   const PlannedGraph planned(recorded, plan.options);
   const Graph& graph = planned.get();
@@ -252,49 +277,11 @@ bool UsesMeasurements(const PlanSpec& spec) {
          RunsPass(spec, "overlap_gathers");
 }
 
-std::vector<std::string> FindOptionFaults(const ScheduleOptions& options) {
-  const bool eager = options.gradient_buckets == GradientBuckets::kEager;
-  const bool one_per_bucket = options.flush_collectives == FlushCollectives::kOnePerBucket;
-  if (one_per_bucket && CutByParameter(options)) {
-    return {
-        "flush_collectives: one_per_bucket is for all_reduce in stages 1 and 2; where partitions "
-        "are cut parameter by parameter, one reduce-scatter over a bucket would mix them"};
-  }
-  if (options.gather_engine == Engine::kCopyEngine && options.stage != 3) {
-    return {
-        "gather_engine: copy_engine is for stage 3, whose parameters lie in other ranks' memory"};
-  }
-  if (options.fuse_casts && (options.stage != 3 || options.gather_engine != Engine::kNccl)) {
-    return {
-        "fuse_casts is for stage 3 and gather_engine nccl: each rank casts its shard before the "
-        "gather, where other stages gather nothing and copy engines read the shards themselves"};
-  }
-  if (options.offload_parameters &&
-      (options.stage != 3 || options.gather_engine != Engine::kNccl)) {
-    return {
-        "offload_parameters is for stage 3 and gather_engine nccl: shards leave the GPU, where "
-        "other stages keep parameters whole and copy engines read them"};
-  }
-  if (!eager && !options.contiguous_gradients) {
-    return {"contiguous_gradients: false is for eager gradient_buckets"};
-  }
-  if (!eager && options.flatten != Flatten::kConcatenate) {
-    return {"flatten: copy is for eager gradient_buckets"};
-  }
-  if (eager && options.gradient_reduction == GradientReduction::kEachMicroStep) {
-    return {"gradient_reduction: each_micro_step is for DeepCompile's gradient_buckets"};
-  }
-  if (eager && (one_per_bucket || options.buffer_lifetime != BufferLifetime::kStep ||
-                options.reduce_collective != ReduceCollective::kAllReduce)) {
-    return {
-        "gradient_buckets: eager ones are reduced whole and live for a step; reduce_scatter, "
-        "one_per_bucket and buffer_lifetime are for DeepCompile's"};
-  }
-  return {};
-}
-
 std::vector<std::string> FindPlanFaults(const Plan& plan, const Graph& recorded) {
   std::vector<std::string> faults = FindOptionFaults(plan.options);
+  if (std::string fault = FindParamFault(plan.options, recorded); !fault.empty()) {
+    faults.push_back(std::move(fault));
+  }
   const PlannedGraph planned(recorded, plan.options);
   const Graph& graph = planned.get();
   if (plan.graphs.size() != graph.graphs.size()) {

@@ -31,6 +31,9 @@ bool UsesMeasurements(const PlanSpec& spec);
 /// What no plan can ask for, whatever made it; empty when the options agree.
 std::vector<std::string> FindOptionFaults(const ScheduleOptions& options);
 
+/// What the workload's parameters do not allow, or "".
+std::string FindParamFault(const ScheduleOptions& options, const Graph& graph);
+
 /// What is wrong with a plan for this graph: ops missing or out of order, gathers after the first
 /// use or of parameters not in use. Ids of parameters are in range already (ReadPlan). Empty when
 /// the plan can be lowered.

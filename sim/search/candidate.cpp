@@ -32,6 +32,19 @@ std::vector<std::vector<OpId>> OrdersOf(const Plan& plan) {
   return orders;
 }
 
+/// A number for what is trained: 0 for the defaults.
+std::uint64_t Bits(const TrainingOptions& training) {
+  const auto dtype = [](std::optional<DType> value) {
+    return value ? static_cast<std::uint64_t>(*value) + 1 : 0;
+  };
+  const auto other = [](DType value) {
+    return value == DType::kFloat32 ? 0 : static_cast<std::uint64_t>(value) + 1;
+  };
+  return static_cast<std::uint64_t>(training.algorithm) | other(training.master) << 8U |
+         other(training.states) << 16U | dtype(training.accumulation) << 24U |
+         dtype(training.reduction) << 32U;
+}
+
 /// Two hashes side by side, each of multiply and xor-shift steps (the finaliser of splitmix64).
 class Hasher {
  public:
@@ -59,7 +72,9 @@ class Hasher {
         (options.synchronize.after_reduce ? 8U : 0U));
     Add(static_cast<std::uint64_t>(options.release));
     Add(std::bit_cast<std::uint64_t>(options.gradient_clipping.value_or(0)));
-    Add(static_cast<std::uint64_t>(options.optimizer));
+    Add(static_cast<std::uint64_t>(options.optimizer) | Bits(options.training) << 8U |
+        (options.compute_grad_norm ? 1ULL << 60U : 0U) |
+        (options.parameter_alignment ? 1ULL << 61U : 0U));
     Add(static_cast<std::uint64_t>(options.allocator));
   }
   CandidateHash hash() const { return hash_; }

@@ -247,13 +247,18 @@ SearchSpace ReadSearchSpace(const Json& document, const Locator& locate) {
     if (options->is_object() && !options->contains("stage")) {
       faults.Add(Path(path, "stage"), "is missing");
     }
-    for (const std::string_view key : {"gradient_accumulation_steps", "gradient_clipping"}) {
-      if (options->is_object() && options->contains(key) && (*options)[key].is_array()) {
+    const auto names = [&](std::string_view key) {
+      const bool named = options->is_object() && options->contains(key);
+      if (named && (*options)[key].is_array()) {
         faults.Add(Path(path, key), "expected one value: what is trained must not change");
       }
+      return named;
+    };
+    space.names_accumulation = names("gradient_accumulation_steps");
+    space.names_clipping = names("gradient_clipping");
+    for (const std::string_view key : TrainingKeys()) {
+      space.names_training = names(key) || space.names_training;
     }
-    space.names_accumulation = options->contains("gradient_accumulation_steps");
-    space.names_clipping = options->contains("gradient_clipping");
   }
   if (const Json* gathers = object.Find("gathers")) {
     const Path path = object.At("gathers");
@@ -274,11 +279,17 @@ void TakeTraining(const ScheduleOptions& baseline, SearchSpace& space) {
     if (!space.names_clipping) {
       options.gradient_clipping = baseline.gradient_clipping;
     }
+    if (!space.names_training) {
+      options.training = baseline.training;
+    }
     if (options.gradient_accumulation_steps != baseline.gradient_accumulation_steps ||
-        options.gradient_clipping != baseline.gradient_clipping) {
+        options.gradient_clipping != baseline.gradient_clipping ||
+        options.training != baseline.training) {
       throw Error(
-          "the baseline and the space train differently: gradient_accumulation_steps and "
-          "gradient_clipping must be the same in both, or be left out of the space");
+          "the baseline and the space train differently: gradient_accumulation_steps, "
+          "gradient_clipping and " +
+          JoinAlternatives(TrainingKeys()) +
+          " must be the same in both, or be left out of the space");
     }
   }
 }

@@ -35,11 +35,12 @@ struct SearchSpace {
   GatherSpace gathers;
   bool names_accumulation = false;  // the document lists gradient_accumulation_steps
   bool names_clipping = false;      // … gradient_clipping
+  bool names_training = false;      // … a key of TrainingOptions
 };
 
-/// What is trained must be the same in all schedules that a search compares: accumulation steps and
-/// clipping come from the baseline where the space does not name them. Throws Error when both name
-/// them and differ.
+/// What is trained must be the same in all schedules that a search compares: accumulation steps,
+/// clipping and the optimizer come from the baseline where the space does not name them. Throws
+/// Error when both name them and differ.
 void TakeTraining(const ScheduleOptions& baseline, SearchSpace& space);
 
 /// Reads a dc-space/1 document. Every combination of the listed options is kept that no rule of

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "exec/executor/executable.h"
 #include "model/base/error.h"
 #include "model/passes/lower.h"
 #include "model/passes/verify.h"
@@ -55,6 +56,9 @@ std::vector<ExecutionCase> LowerCases(const ProfiledWorkload& loaded,
   std::vector<ExecutionCase> cases;
   for (const std::string& file : what.plans) {
     Plan plan = load(file);
+    if (const std::string fault = exec::FindUnexecutable(plan.options); !fault.empty()) {
+      throw Error(file + ": " + fault);
+    }
     Schedule schedule = Lower(plan, graph, nullptr, {});
     RequireCorrect(schedule, graph);
     cases.push_back({file, std::move(plan), std::move(schedule)});

@@ -140,6 +140,7 @@ std::optional<TaskPlace> OtherPlace(FoldState& state, TaskId id) {
     case TaskKind::kReduce:
     case TaskKind::kFlatten:
     case TaskKind::kUnflatten:
+    case TaskKind::kCastBucket:
     case TaskKind::kStoreReduced:
       return CollectivePlace(state, state.schedule.collective(CollectiveId(work.subject)),
                              task.kind);

@@ -54,9 +54,8 @@ std::vector<Duration> ShareTimes(const Graph& graph, const std::vector<Duration>
   return times;
 }
 
-MemoryProfile::Shards ShardsOf(const PlanSpec& spec) {
-  return RunsPass(spec, "offload_parameters") ? MemoryProfile::Shards::kOnHost
-                                              : MemoryProfile::Shards::kOnDevice;
+MemoryProfile::Residents ResidentsOf(const PlanSpec& spec) {
+  return {!RunsPass(spec, "offload_parameters"), spec.options.training};
 }
 
 /// Runs the passes of ZeRO-3 over all graphs of a step.
@@ -68,7 +67,7 @@ class Zero3Passes {
         ranks_(ranks),
         inputs_(inputs),
         version_(VersionOf(spec.policy)),
-        memory_(graph, inputs, ranks, ShardsOf(spec)),
+        memory_(graph, inputs, ranks, ResidentsOf(spec)),
         moves_(spec, graph, ranks, inputs),
         predictor_(PredictorOf(inputs.gather_times)) {
     times_.ops = ShareTimes(graph, inputs.op_times);

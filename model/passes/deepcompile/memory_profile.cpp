@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "model/graph/sharding.h"
+#include "model/ir/optimizer_spec.h"
 
 namespace dcsim {
 namespace {
@@ -15,22 +16,24 @@ Bytes Rounded(Bytes bytes) {
   return Bytes(RoundUp(bytes.count(), kBlock));
 }
 
-/// Shards, gradient shards, float32 master weights and both moments of ZeRO-3; constants, inputs.
+/// Shards, gradient shards, master weights and moments of ZeRO-3; constants, inputs.
 Bytes ResidentBytes(const Graph& graph,
                     const PolicyInputs& inputs,
                     int ranks,
-                    MemoryProfile::Shards shards) {
-  constexpr std::int64_t kStateBytes = 12;
+                    const MemoryProfile::Residents& residents) {
   Bytes total = inputs.outside_allocator;
   ScheduleOptions options;
   options.stage = 3;
+  options.training = residents.training;
+  const std::int64_t state_bytes = StateBytesPerElement(options.training);
   for (const FlatGroup& group : FlatGroups(graph)) {
     const std::int64_t element_bytes = ElementBytes(group.dtype);
-    const std::int64_t partition = PartitionElements(graph, group, ranks, true);
-    if (shards == MemoryProfile::Shards::kOnDevice) {
+    const std::int64_t partition = PartitionElements(graph, group, options, ranks);
+    if (residents.shards) {
       total += Rounded(Bytes(WeightOffsets(graph, group, options, ranks).back() * element_bytes));
     }
-    total += Rounded(Bytes(partition * (element_bytes + kStateBytes)));
+    total += Rounded(
+        Bytes(partition * (AccumulationBytes(options.training, group.dtype) + state_bytes)));
   }
   for (const ConstantBuffer& buffer : graph.buffers) {
     total += Rounded(graph.storage(graph.storage_of(buffer.value)).bytes);
@@ -73,12 +76,12 @@ struct MemoryProfile::Walk {
 MemoryProfile::MemoryProfile(const Graph& graph,
                              const PolicyInputs& inputs,
                              int ranks,
-                             Shards shards)
+                             const Residents& residents)
     : graph_(graph),
       inputs_(inputs),
       ranks_(ranks),
       facts_(AnalyseStep(graph)),
-      resident_(ResidentBytes(graph, inputs, ranks, shards)) {}
+      resident_(ResidentBytes(graph, inputs, ranks, residents)) {}
 
 Bytes MemoryProfile::Before(std::size_t g) const {
   std::set<StorageId> kept;

@@ -24,13 +24,17 @@ struct AwayActivations {
 /// inputs of a graph stay for all of it.
 class MemoryProfile {
  public:
-  enum class Shards : std::uint8_t { kOnDevice, kOnHost };
+  /// What else than the graph says how much outlives steps.
+  struct Residents {
+    bool shards = true;  // on the device
+    TrainingOptions training;
+  };
 
-  /// For ZeRO-3 on `ranks` GPUs. Everything passed has to outlive this.
+  /// For ZeRO-3 on `ranks` GPUs. Graph and inputs have to outlive this.
   MemoryProfile(const Graph& graph,
                 const PolicyInputs& inputs,
                 int ranks,
-                Shards shards = Shards::kOnDevice);
+                const Residents& residents = {true, {}});
 
   /// Highest memory while the ops of graph `g` run in recorded order (ProfilingInterpreter), each
   /// with its own parameters gathered; a gather holds its parameter twice.

@@ -519,6 +519,25 @@ TEST(WorkCostTest, UnevenOptimizersHaveTheRateOfEvenOnesWithoutTheirOwn) {
   EXPECT_EQ(CostOf(work, nullptr, cluster).device, Duration::FromUs(2000));
 }
 
+// Fused kernels that nobody measured take as long for their bytes as torch's AdamW does.
+TEST(WorkCostTest, OtherOptimizersAreEstimatedAtTheRateOfAdamW) {
+  Cluster cluster = TestCluster();
+  cluster.memory_patterns = {{MemoryPattern::kAdamW, BytesPerSecond(2'000'000'000'000)},
+                             {MemoryPattern::kAdamWUneven, BytesPerSecond(1'000'000'000'000)}};
+  const auto cost = [&cluster](MemoryPattern pattern) {
+    return CostOf(MemoryWork(pattern, Bytes(2'000'000'000)), nullptr, cluster);
+  };
+  EXPECT_EQ(cost(MemoryPattern::kAdamW).source, Source::kMeasured);
+  EXPECT_EQ(cost(MemoryPattern::kFusedUpdate).device, Duration::FromUs(1000));
+  EXPECT_EQ(cost(MemoryPattern::kFusedUpdate).source, Source::kEstimated);
+  EXPECT_EQ(cost(MemoryPattern::kFusedUpdateUneven).device, Duration::FromUs(2000));
+  EXPECT_EQ(cost(MemoryPattern::kFusedUpdateUneven).source, Source::kEstimated);
+  cluster.memory_patterns.push_back(
+      {MemoryPattern::kFusedUpdate, BytesPerSecond(1'000'000'000'000)});
+  EXPECT_EQ(cost(MemoryPattern::kFusedUpdate).device, Duration::FromUs(2000));
+  EXPECT_EQ(cost(MemoryPattern::kFusedUpdate).source, Source::kMeasured);
+}
+
 // Whatever pattern, and gradients that at::cat brings together, too.
 TEST(WorkCostTest, MemoryWorkStartsAfterTheEventThatLetsIt) {
   Cluster cluster = TestCluster();

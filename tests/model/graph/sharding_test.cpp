@@ -59,23 +59,27 @@ TEST(FlatGroupsTest, CountsAllAndTrainableElements) {
   EXPECT_EQ(groups[1].trainable, 7);
 }
 
-// 16 trainable elements over 3 ranks: padded to a multiple of 6, 18, a third of it each.
-TEST(PartitionElementsTest, FlatTensorIsPaddedToTwiceTheRanks) {
-  const Graph graph = MixedParams();
-  EXPECT_EQ(PartitionElements(graph, FlatGroups(graph)[0], 3, false), 6);
-}
-
-// ceil(11 / 3) + ceil(5 / 3)
-TEST(PartitionElementsTest, ByParameterItIsTheSumOfShards) {
-  const Graph graph = MixedParams();
-  EXPECT_EQ(PartitionElements(graph, FlatGroups(graph)[0], 3, true), 4 + 2);
-}
-
 ScheduleOptions Options(int stage, ReduceCollective reduce) {
   ScheduleOptions options;
   options.stage = stage;
   options.reduce_collective = reduce;
   return options;
+}
+
+// 16 trainable elements over 3 ranks: padded to a multiple of 6, 18, a third of it each.
+TEST(PartitionElementsTest, FlatTensorIsPaddedToTwiceTheRanks) {
+  const Graph graph = MixedParams();
+  EXPECT_EQ(
+      PartitionElements(graph, FlatGroups(graph)[0], Options(2, ReduceCollective::kAllReduce), 3),
+      6);
+}
+
+// ceil(11 / 3) + ceil(5 / 3)
+TEST(PartitionElementsTest, ByParameterItIsTheSumOfShards) {
+  const Graph graph = MixedParams();
+  EXPECT_EQ(
+      PartitionElements(graph, FlatGroups(graph)[0], Options(3, ReduceCollective::kAllReduce), 3),
+      4 + 2);
 }
 
 /// Of the first group, laid out.
@@ -152,6 +156,17 @@ TEST(WeightOffsetsTest, FrozenParametersBeginAligned) {
   EXPECT_THAT(Offsets(OddParams(), options, 2), ElementsAre(0, 8, 24, 40, 43));
   options.align_tensors = false;
   EXPECT_THAT(Offsets(OddParams(), options, 2), ElementsAre(0, 12, 20, 23, 39));
+}
+
+// The second trained parameter begins at the next multiple of 8 elements behind the 12 of the
+// first: 24 elements, 8 for each of three ranks. Behind the last there is no padding, nor before
+// frozen ones.
+TEST(WeightOffsetsTest, PaddingLetsEachTrainedParameterBeginAligned) {
+  ScheduleOptions options = Options(1, ReduceCollective::kAllReduce);
+  options.parameter_alignment = true;
+  EXPECT_THAT(Offsets(OddParams(), options), ElementsAre(0, 16, 24, 27, 43));
+  EXPECT_EQ(PartitionElements(OddParams(), FlatGroups(OddParams())[0], options, 3), 8);
+  EXPECT_EQ(PartitionElements(OddParams(), FlatGroups(OddParams())[0], options, 5), 6);
 }
 
 TEST(HasUnalignedParamsTest, LooksAtParametersAndShards) {

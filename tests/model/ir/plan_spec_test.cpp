@@ -35,6 +35,10 @@ PlanSpec UnusualSpec() {
   spec.options.synchronize = {true, false, true, true};
   spec.options.release = ReleaseMode::kRecordStream;
   spec.options.gradient_clipping = 0.1;
+  spec.options.compute_grad_norm = true;
+  spec.options.parameter_alignment = true;
+  spec.options.training = {OptimizerAlgorithm::kSgdMomentum, DType::kBFloat16, DType::kBFloat16,
+                           DType::kFloat32, DType::kFloat16};
   spec.options.optimizer = OptimizerKernels::kForLoop;
   spec.options.allocator = AllocatorMode::kExpandableSegments;
   spec.gather_ahead = 1'000'000;
@@ -69,6 +73,10 @@ TEST(PlanSpecTest, MissingKeysHaveTheDocumentedDefaults) {
   expected.options.synchronize = {false, false, false, false};
   expected.options.release = ReleaseMode::kEventOrdered;
   expected.options.gradient_clipping = std::nullopt;
+  expected.options.compute_grad_norm = false;
+  expected.options.parameter_alignment = false;
+  expected.options.training = {OptimizerAlgorithm::kAdamW, DType::kFloat32, DType::kFloat32,
+                               std::nullopt, std::nullopt};
   expected.options.optimizer = OptimizerKernels::kFused;
   expected.options.allocator = AllocatorMode::kDefault;
   expected.options.offload_period = OffloadPeriod::kStep;
@@ -100,7 +108,10 @@ TEST(PlanSpecTest, PrintHasEveryKeyInTheDocumentedOrder) {
       R"("fuse_casts":true,"align_tensors":true,)"
       R"("sync_before_allgather":true,"sync_after_allgather":false,"sync_before_reduce":true,)"
       R"("sync_after_reduce":true,"release":"record_stream",)"
-      R"("gradient_clipping":0.1,"optimizer":"for_loop","allocator":"expandable_segments",)"
+      R"("gradient_clipping":0.1,"compute_grad_norm":true,"parameter_alignment":true,)"
+      R"("optimizer_algorithm":"sgd-momentum","master_weights":"bfloat16",)"
+      R"("optimizer_state_dtype":"bfloat16","gradient_accumulation_dtype":"float32",)"
+      R"("reduce_dtype":"float16","optimizer":"for_loop","allocator":"expandable_segments",)"
       R"("offload_period":"micro_step","offload_parameters":true,)"
       R"("gather_ahead":1000000,"keep_gathered":["*.norm.weight","lm_head.*"],)"
       R"("passes":["zero3_compile","prefetch"],"gather_times":"as_measured",)"
@@ -171,6 +182,23 @@ INSTANTIATE_TEST_SUITE_P(
         Choice{"NoClipping", "gradient_clipping", R"("none")", [](PlanSpec&) {}},
         Choice{"Foreach", "optimizer", R"("foreach")",
                [](PlanSpec& s) { s.options.optimizer = OptimizerKernels::kForeach; }},
+        Choice{"Lion", "optimizer_algorithm", R"("lion")",
+               [](PlanSpec& s) { s.options.training.algorithm = OptimizerAlgorithm::kLion; }},
+        Choice{"FusedAdam", "optimizer", R"("deepspeed-fused")",
+               [](PlanSpec& s) { s.options.optimizer = OptimizerKernels::kDeepSpeedFused; }},
+        Choice{"HalfMaster", "master_weights", R"("bfloat16")",
+               [](PlanSpec& s) { s.options.training.master = DType::kBFloat16; }},
+        Choice{"HalfStates", "optimizer_state_dtype", R"("bfloat16")",
+               [](PlanSpec& s) { s.options.training.states = DType::kBFloat16; }},
+        Choice{"WideAccumulation", "gradient_accumulation_dtype", R"("float32")",
+               [](PlanSpec& s) { s.options.training.accumulation = DType::kFloat32; }},
+        Choice{"OwnAccumulation", "gradient_accumulation_dtype", R"("model")", [](PlanSpec&) {}},
+        Choice{"HalfReduction", "reduce_dtype", R"("float16")",
+               [](PlanSpec& s) { s.options.training.reduction = DType::kFloat16; }},
+        Choice{"Norm", "compute_grad_norm", "true",
+               [](PlanSpec& s) { s.options.compute_grad_norm = true; }},
+        Choice{"Padded", "parameter_alignment", "true",
+               [](PlanSpec& s) { s.options.parameter_alignment = true; }},
         Choice{"Expandable", "allocator", R"("expandable_segments")",
                [](PlanSpec& s) { s.options.allocator = AllocatorMode::kExpandableSegments; }},
         Choice{"Permanent", "buffer_lifetime", R"("permanent")",
@@ -289,7 +317,8 @@ INSTANTIATE_TEST_SUITE_P(
               "p: /release: expected event_ordered or record_stream, found 'event_order', did you "
               "mean 'event_ordered'?"},
         Fault{"Optimizer", "optimizer", R"("forloop")",
-              "p: /optimizer: expected fused, foreach or for_loop, found 'forloop', did you mean "
+              "p: /optimizer: expected fused, foreach, for_loop or deepspeed-fused, found "
+              "'forloop', did you mean "
               "'for_loop'?"},
         Fault{"Allocator", "allocator", R"("expandable")",
               "p: /allocator: expected default or expandable_segments, found 'expandable'"}),

@@ -245,7 +245,7 @@ std::size_t CountDistinct(std::span<const std::string_view> names) {
 }
 
 TEST(NamesTest, EveryTaskKindHasItsOwnName) {
-  constexpr auto kCount = static_cast<std::size_t>(TaskKind::kCopyInputs) + 1;
+  constexpr auto kCount = static_cast<std::size_t>(TaskKind::kCastBucket) + 1;
   EXPECT_EQ(TaskKindNames().size(), kCount);
   EXPECT_EQ(CountDistinct(TaskKindNames()), kCount);
   EXPECT_EQ(TaskKindName(TaskKind::kCompute), "compute");
@@ -255,6 +255,7 @@ TEST(NamesTest, EveryTaskKindHasItsOwnName) {
   EXPECT_EQ(TaskKindName(TaskKind::kReload), "reload");
   EXPECT_EQ(TaskKindName(TaskKind::kCastShard), "cast-shard");
   EXPECT_EQ(TaskKindName(TaskKind::kCopyInputs), "copy-inputs");
+  EXPECT_EQ(TaskKindName(TaskKind::kCastBucket), "cast-bucket");
 }
 
 TEST(NamesTest, EveryBufferClassHasItsOwnName) {

@@ -1,3 +1,5 @@
+#include <string>
+
 #include <gtest/gtest.h>
 
 #include "model/ir/graph_text.h"
@@ -64,6 +66,72 @@ TEST(LowerOptimizerTest, FusedIsOneKernelTheOthersAreEight) {
   EXPECT_EQ(launches(OptimizerKernels::kForLoop), 8);
 }
 
+struct Update {
+  OptimizerAlgorithm algorithm;
+  OptimizerKernels kernels;
+  const char* line;
+};
+
+/// Master weights b1, then as many moments as the algorithm has and, but for SGD, a step count. In
+/// bytes of 10 float32 elements: SGD reads master and gradient and writes master, 120 B; with
+/// momentum, and Lion, it reads and writes one state as well, 200 B. Passes: SGD adds the gradient,
+/// 120 B; its momentum is scaled (80 B) and the gradient added (120 B) before it is. Adam's are
+/// AdamW's without weight decay.
+const Update kUpdates[] = {
+    {OptimizerAlgorithm::kSgd, OptimizerKernels::kFused, "optimizer-step [120 B] r b14 w b1\n"},
+    {OptimizerAlgorithm::kSgd, OptimizerKernels::kForeach, "optimizer-step [120 B] r b14 w b1\n"},
+    {OptimizerAlgorithm::kSgdMomentum, OptimizerKernels::kFused,
+     "optimizer-step [200 B] r b15 w b1,b2\n"},
+    {OptimizerAlgorithm::kSgdMomentum, OptimizerKernels::kForLoop,
+     "optimizer-step [320 B] r b15 w b1,b2\n"},
+    {OptimizerAlgorithm::kLion, OptimizerKernels::kFused, "optimizer-step [200 B] r b16 w b1,b2\n"},
+    {OptimizerAlgorithm::kLion, OptimizerKernels::kDeepSpeedFused,
+     "optimizer-step [200 B] r b16 w b1,b2\n"},
+    {OptimizerAlgorithm::kAdam, OptimizerKernels::kFused,
+     "optimizer-step [280 B] r b17 w b1,b2,b3\n"},
+    {OptimizerAlgorithm::kAdam, OptimizerKernels::kDeepSpeedFused,
+     "optimizer-step [280 B] r b17 w b1,b2,b3\n"},
+    {OptimizerAlgorithm::kAdam, OptimizerKernels::kForeach,
+     "optimizer-step [720 B] r b17 w b1,b2,b3 +b18 -b18\n"},
+};
+
+TEST(LowerOptimizerTest, EachAlgorithmMovesItsOwnStates) {
+  for (const Update& row : kUpdates) {
+    PlanSpec spec = OptimizerSpec(row.kernels);
+    spec.options.training.algorithm = row.algorithm;
+    const std::string text = TinyScheduleText(spec, TwoLayers());
+    EXPECT_NE(text.find(row.line), std::string::npos) << row.line << text;
+  }
+}
+
+/// A parameter of so many elements, a gradient of it.
+Graph OneParam(const std::string& elements) {
+  return ParseGraphText("graph one 1 tokens\nparam w bfloat16[" + elements + R"(]
+forward
+  l: float32[] = my::loss(w)
+  loss l
+backward
+  tangent t: float32[] of l
+  g: bfloat16[)" + elements +
+                        R"(] = my::grad(t)
+  gradient w = g
+)");
+}
+
+// DeepSpeed's kernels take 65,536 elements a thread block and 320 blocks a launch: 20,971,520
+// elements. Two ranks each have half of twice as many.
+TEST(LowerOptimizerTest, DeepSpeedsKernelsTake320ChunksALaunch) {
+  const auto launches = [](const std::string& elements, OptimizerAlgorithm algorithm) {
+    PlanSpec spec = OptimizerSpec(OptimizerKernels::kDeepSpeedFused);
+    spec.options.training.algorithm = algorithm;
+    const Schedule schedule = LowerTiny(spec, OneParam(elements));
+    return schedule.work(schedule.task(NthTask(schedule, TaskKind::kOptimizerStep)).work).launches;
+  };
+  EXPECT_EQ(launches("41943040", OptimizerAlgorithm::kAdamW), 1U);
+  EXPECT_EQ(launches("41943044", OptimizerAlgorithm::kAdamW), 2U);
+  EXPECT_EQ(launches("125829120", OptimizerAlgorithm::kLion), 3U);
+}
+
 MemoryPattern PatternOf(const Schedule& schedule, TaskKind kind) {
   return schedule.work(schedule.task(NthTask(schedule, kind)).work).pattern;
 }
@@ -76,6 +144,25 @@ TEST(LowerOptimizerTest, FusedGoesByFourElementsWhereThePartitionAllowsIt) {
   const Graph graph = TwoLayers();
   EXPECT_EQ(PatternOf(Lower(Resolve(spec, graph, 1), graph, nullptr, {}), TaskKind::kOptimizerStep),
             MemoryPattern::kAdamW);
+}
+
+// AdamW's rate is measured for torch's fused kernel; other kernels are estimated from it.
+// DeepSpeed's take one element after the other whatever the number.
+TEST(LowerOptimizerTest, OtherFusedKernelsHaveAPatternOfTheirOwn) {
+  const auto pattern = [](OptimizerAlgorithm algorithm, OptimizerKernels kernels) {
+    PlanSpec spec = OptimizerSpec(kernels);
+    spec.options.training.algorithm = algorithm;
+    return PatternOf(LowerTiny(spec, OneParam("16")), TaskKind::kOptimizerStep);
+  };
+  EXPECT_EQ(pattern(OptimizerAlgorithm::kAdam, OptimizerKernels::kFused), MemoryPattern::kAdamW);
+  EXPECT_EQ(pattern(OptimizerAlgorithm::kSgd, OptimizerKernels::kFused),
+            MemoryPattern::kFusedUpdate);
+  EXPECT_EQ(pattern(OptimizerAlgorithm::kAdamW, OptimizerKernels::kDeepSpeedFused),
+            MemoryPattern::kFusedUpdateUneven);
+  EXPECT_EQ(pattern(OptimizerAlgorithm::kLion, OptimizerKernels::kFused),
+            MemoryPattern::kFusedUpdateUneven);
+  EXPECT_EQ(pattern(OptimizerAlgorithm::kSgdMomentum, OptimizerKernels::kForeach),
+            MemoryPattern::kPasses);
 }
 
 // The weights of a rank lie together, or, with reduce-scatter, in each parameter's place.
@@ -172,6 +259,36 @@ resident b9 optimizer states 4 B
 TEST(LowerOptimizerTest, EachDTypeHasItsOwnStates) {
   const std::string text = TinyScheduleText(TinySpec(1), TwoDTypesOneFrozen());
   EXPECT_EQ(text.substr(0, text.find("0 compute")), kMixedResidents);
+}
+
+// SGD has master weights alone. Lion has one moment, and DeepSpeed's kernels one int32 for all
+// parameters.
+constexpr char kSgdResidents[] = R"(
+resident b0 parameters 14 B
+resident b1 master weights 8 B
+resident b2 parameters 16 B
+resident b3 master weights 8 B
+)";
+constexpr char kLionResidents[] = R"(
+resident b0 parameters 14 B
+resident b1 master weights 8 B
+resident b2 optimizer states 8 B
+resident b3 optimizer states 4 B
+resident b4 parameters 16 B
+resident b5 master weights 8 B
+resident b6 optimizer states 8 B
+)";
+
+TEST(LowerOptimizerTest, AlgorithmsKeepTheirOwnStates) {
+  const auto residents = [](OptimizerAlgorithm algorithm) {
+    PlanSpec spec = TinySpec(1);
+    spec.options.training.algorithm = algorithm;
+    const std::string text = TinyScheduleText(spec, TwoDTypesOneFrozen());
+    return text.substr(0, text.find("0 compute"));
+  };
+  EXPECT_EQ(residents(OptimizerAlgorithm::kSgd), kSgdResidents);
+  EXPECT_EQ(residents(OptimizerAlgorithm::kLion), kLionResidents);
+  EXPECT_EQ(residents(OptimizerAlgorithm::kAdam), kMixedResidents);
 }
 
 // One after the other; both gathers of new weights, and compute waits for the last.

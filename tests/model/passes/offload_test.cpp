@@ -112,6 +112,25 @@ TEST(LowerOffloadTest, ThePeriodDecidesHowOftenStatesMove) {
   EXPECT_EQ(CountTasks(each, TaskKind::kReload), 3U);
 }
 
+// Lion has no exp_avg_sq, SGD no moment.
+TEST(OffloadOptimizerTest, OnlyStatesThatThereAreLeave) {
+  const auto leaving = [](OptimizerAlgorithm algorithm) {
+    PlanSpec spec = OffloadSpec(3, Bytes(1000));
+    spec.options.training.algorithm = algorithm;
+    return Resolve(spec, TwoLayers(), 2).graphs[0].state_moves[0].states;
+  };
+  EXPECT_THAT(leaving(OptimizerAlgorithm::kLion), testing::ElementsAre(kFirst, kMaster));
+  EXPECT_THAT(leaving(OptimizerAlgorithm::kSgd), testing::ElementsAre(kMaster));
+}
+
+TEST(OffloadOptimizerTest, PlansMoveNoStateThatTheOptimizerLacks) {
+  Plan plan = PlanWith(3, {{StateMoveKind::kOffload, 0, {kSecond}}},
+                       {{StateMoveKind::kReload, 5, {kSecond}}});
+  plan.options.training.algorithm = OptimizerAlgorithm::kLion;
+  EXPECT_THAT(FindPlanFaults(plan, TwoLayers()),
+              testing::Contains("lion keeps no exp_avg_sq of bfloat16 parameters"));
+}
+
 struct FaultRow {
   const char* name;
   std::vector<StateMove> forward;

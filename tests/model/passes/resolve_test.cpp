@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "model/ir/graph_text.h"
 #include "tests/support/error_text.h"
 #include "tests/support/row_name.h"
 #include "tests/support/tiny_graphs.h"
@@ -183,6 +184,67 @@ INSTANTIATE_TEST_SUITE_P(
                },
                "plan: offload_adam_states_sync: DeepSpeed 0.17.1 has no key for it, and its pass "
                "differs from the one here; deepcompile-0.19.6 and deepcompile-0.19.8 have it"},
+        Misuse{"MasterAlone", [](PlanSpec& s) { s.options.training.master = DType::kBFloat16; },
+               "plan: master_weights and optimizer_state_dtype: float32 both, or bfloat16 both; "
+               "DeepSpeed keeps one in bfloat16 without the other on the host alone"},
+        Misuse{"WideAccumulationOfZero1",
+               [](PlanSpec& s) {
+                 s.options.stage = 1;
+                 s.options.training.accumulation = DType::kFloat32;
+               },
+               "plan: gradient_accumulation_dtype: float32 is for stages 2 and 3; ZeRO-1 with it "
+               "is another optimizer of DeepSpeed's (BF16_Optimizer), which is not modelled"},
+        Misuse{"WideAccumulationOf0171",
+               [](PlanSpec& s) {
+                 s.policy = "deepcompile-0.17.1";
+                 s.options.training.accumulation = DType::kFloat32;
+               },
+               "plan: gradient_accumulation_dtype and master_weights: DeepCompile of DeepSpeed "
+               "0.17.1 keeps gradients in the parameters' dtype and master weights in float32"},
+        Misuse{"ReducedByDeepCompile",
+               [](PlanSpec& s) { s.options.training.reduction = DType::kFloat32; },
+               "plan: reduce_dtype is for eager gradient_buckets; DeepCompile reduces gradients in "
+               "their own dtype"},
+        Misuse{"PaddedShards", [](PlanSpec& s) { s.options.parameter_alignment = true; },
+               "plan: parameter_alignment is for stages 1 and 2 with all_reduce, which cut one "
+               "flat tensor; others cut each parameter"},
+        Misuse{"PaddedAndAligned",
+               [](PlanSpec& s) {
+                 s.options.stage = 2;
+                 s.options.parameter_alignment = true;
+                 s.options.align_tensors = true;
+               },
+               "plan: parameter_alignment pads parameters in their order, align_tensors puts those "
+               "of odd size last; a plan has one of them"},
+        Misuse{"PaddedBefore0198",
+               [](PlanSpec& s) {
+                 s.policy = "deepcompile-0.19.6";
+                 s.options.stage = 2;
+                 s.options.parameter_alignment = true;
+               },
+               "plan: parameter_alignment: DeepSpeed has it since 0.19.8, not in "
+               "deepcompile-0.19.6"},
+        Misuse{"DeepSpeedsSgd",
+               [](PlanSpec& s) {
+                 s.options.training.algorithm = OptimizerAlgorithm::kSgdMomentum;
+                 s.options.optimizer = OptimizerKernels::kDeepSpeedFused;
+               },
+               "plan: optimizer: deepspeed-fused is for adamw, adam and lion; DeepSpeed runs "
+               "torch's sgd-momentum"},
+        Misuse{"LionInPasses",
+               [](PlanSpec& s) {
+                 s.options.training.algorithm = OptimizerAlgorithm::kLion;
+                 s.options.optimizer = OptimizerKernels::kForeach;
+               },
+               "plan: optimizer: lion has one fused kernel, DeepSpeed's; foreach and for_loop are "
+               "torch's passes"},
+        Misuse{"MomentumInDeepSpeedsPasses",
+               [](PlanSpec& s) {
+                 s.options.training.algorithm = OptimizerAlgorithm::kSgdMomentum;
+                 s.passes = {"zero3_compile", "offload_adam_states_sync"};
+               },
+               "plan: offload_adam_states_sync: DeepSpeed moves exp_avg, exp_avg_sq and hp_param; "
+               "the momentum of sgd-momentum has another name and would stay"},
         Misuse{"EagerEachMicroStep",
                [](PlanSpec& s) {
                  s.policy = "deepspeed-eager";
@@ -199,6 +261,32 @@ INSTANTIATE_TEST_SUITE_P(
                "plan: gradient_buckets: eager ones are reduced whole and live for a step; "
                "reduce_scatter, one_per_bucket and buffer_lifetime are for DeepCompile's"}),
     RowName());
+
+// TwoLayers is bfloat16; a float32 model has no bfloat16 master weights.
+TEST(ResolveTest, HalfMasterWeightsAreForHalfParameters) {
+  PlanSpec spec = TinySpec(2);
+  spec.options.training.master = DType::kBFloat16;
+  spec.options.training.states = DType::kBFloat16;
+  Plan plan = Resolve(spec, TwoLayers(), 2);
+  EXPECT_THAT(FindPlanFaults(plan, TwoLayers()), testing::IsEmpty());
+  const Graph wide = ParseGraphText(R"(
+graph wide 1 tokens
+param w float32[4]
+forward
+  l: float32[] = my::loss(w)
+  loss l
+backward
+  tangent t: float32[] of l
+  g: float32[4] = my::grad(t)
+  gradient w = g
+)");
+  const std::string fault =
+      "master_weights: bfloat16 is for bfloat16 parameters; this workload trains float32 ones";
+  EXPECT_EQ(ErrorText([&] { Resolve(spec, wide, 2); }), "plan: " + fault);
+  plan = Resolve(TinySpec(2), wide, 2);
+  plan.options.training = spec.options.training;
+  EXPECT_THAT(FindPlanFaults(plan, wide), testing::ElementsAre(fault));
+}
 
 /// TwoLayers resolved for ZeRO-3: forward ops 0 to 2 (mm, mm, sum), gathers of w1 at 0 and w2 at 1;
 /// backward ops 3 to 6 (fill, mm, mm, mm), gather of w2 at 2.

@@ -111,22 +111,30 @@ TEST(SearchSpaceTest, BaselineSaysWhatIsTrained) {
   ScheduleOptions baseline;
   baseline.gradient_accumulation_steps = 4;
   baseline.gradient_clipping = 1.0;
+  baseline.training.algorithm = OptimizerAlgorithm::kLion;
   SearchSpace space = Read({{"stage", {2, 3}}});
   TakeTraining(baseline, space);
   for (const ScheduleOptions& options : space.options) {
     EXPECT_EQ(options.gradient_accumulation_steps, 4);
     EXPECT_EQ(options.gradient_clipping, 1.0);
+    EXPECT_EQ(options.training, baseline.training);
   }
-  SearchSpace other = Read({{"stage", 3}, {"gradient_accumulation_steps", 2}});
-  EXPECT_NE(ErrorText([&] { TakeTraining(baseline, other); }).find("train differently"),
-            std::string::npos);
+  for (const Json& other : {Json{{"stage", 3}, {"gradient_accumulation_steps", 2}},
+                            Json{{"stage", 3}, {"optimizer_algorithm", "sgd"}}}) {
+    SearchSpace differs = Read(other);
+    EXPECT_NE(ErrorText([&] { TakeTraining(baseline, differs); }).find("train differently"),
+              std::string::npos);
+  }
 }
 
 TEST(SearchSpaceTest, WhatIsTrainedIsNoDimension) {
   const std::string text = ErrorText([] {
-    Read({{"stage", 3}, {"gradient_accumulation_steps", {1, 2}}});
+    Read({{"stage", 3},
+          {"gradient_accumulation_steps", {1, 2}},
+          {"optimizer_algorithm", {"adamw", "lion"}}});
   });
   EXPECT_NE(text.find("gradient_accumulation_steps"), std::string::npos) << text;
+  EXPECT_NE(text.find("optimizer_algorithm"), std::string::npos) << text;
 }
 
 // The file that people read is what a search without one uses.

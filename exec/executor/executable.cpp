@@ -1,0 +1,25 @@
+#include "exec/executor/executable.h"
+
+namespace dcsim::exec {
+
+std::string FindUnexecutable(const ScheduleOptions& options) {
+  const TrainingOptions& training = options.training;
+  const std::string name(OptimizerAlgorithmName(training.algorithm));
+  if (training.algorithm != OptimizerAlgorithm::kAdamW) {
+    return "optimizer_algorithm " + name + ": dc-run executes adamw";
+  }
+  if (options.optimizer == OptimizerKernels::kDeepSpeedFused) {
+    return "optimizer deepspeed-fused: dc-run executes torch's kernels: fused, foreach, for_loop";
+  }
+  if (training.master != DType::kFloat32 || training.accumulation || training.reduction) {
+    return "master_weights, optimizer_state_dtype, gradient_accumulation_dtype and reduce_dtype: "
+           "dc-run keeps float32 master weights and states, and gradients in the parameters' dtype";
+  }
+  if (options.parameter_alignment) {
+    return "parameter_alignment: dc-run lays parameters side by side; align_tensors has them "
+           "aligned";
+  }
+  return "";
+}
+
+}  // namespace dcsim::exec
