@@ -88,6 +88,8 @@ def _runs(node: Node, dtypes: str, ask_cpu: bool) -> bool:
         return batch_norm_takes(input, others)
     if _names_dtype(node) or _is_maximum_of_bags(node):
         return not _is_maximum_of_bags(node)
+    if "_scaled_dot_product_" in node.target.name():
+        return True  # which heads a kernel takes depends on their dtype, and is asked where the kernel is chosen
     rules = _measured().get(node.target.name(), {})
     if dtypes in rules:
         return rules[dtypes]
