@@ -86,9 +86,11 @@ bool HasTensor(const Graph& graph, const Op& op, std::string_view name) {
   return argument != nullptr && std::holds_alternative<ValueId>(*argument);
 }
 
-std::int64_t AttentionFlops(const AttentionShape& of) {
-  const std::int64_t depth =
-      of.backward ? 3 * of.head_dim + 2 * of.value_dim : of.head_dim + of.value_dim;
+/// Of a forward two products; of a backward the four of its mathematics, and the scores again.
+std::int64_t AttentionFlops(const AttentionShape& of, bool recomputes_scores) {
+  const std::int64_t forward = of.head_dim + of.value_dim;
+  const std::int64_t again = recomputes_scores ? of.head_dim : 0;
+  const std::int64_t depth = of.backward ? 2 * forward + again : forward;
   return 2 * of.batch * of.heads * of.queries * of.keys * depth / (of.causal ? 2 : 1);
 }
 
@@ -113,6 +115,16 @@ std::int64_t ConvolutionFlops(const Graph& graph, OpId id) {
     return i < op.outputs.size() && !op.outputs[i].is_none() ? 1 : 0;
   };
   return backward ? flops * (made(0) + made(1)) : flops;
+}
+
+/// What the op adds to the model's FLOPs: nothing that is computed a second time.
+std::int64_t OwnModelFlops(const Graph& graph, OpId id) {
+  if (graph.op(id).recompute) {
+    return 0;
+  }
+  const auto attention = FindAttention(graph, id);
+  return attention ? AttentionFlops(*attention, /*recomputes_scores=*/false)
+                   : CountFlops(graph, id);
 }
 
 }  // namespace
@@ -199,7 +211,7 @@ std::int64_t CountFlops(const Graph& graph, OpId id) {
     case OpClass::kAttention:
     case OpClass::kAttentionBackward: {
       const auto shape = FindAttention(graph, id);
-      return shape ? AttentionFlops(*shape) : 0;
+      return shape ? AttentionFlops(*shape, /*recomputes_scores=*/true) : 0;
     }
     case OpClass::kStreaming:
       return 0;
@@ -235,7 +247,7 @@ Bytes CountBytes(const Graph& graph, OpId id) {
 std::map<DType, std::int64_t> ModelFlopsByDType(const Graph& graph) {
   std::map<DType, std::int64_t> flops;
   for (std::size_t i = 0; i < graph.ops.size(); ++i) {
-    const std::int64_t own = graph.ops[i].recompute ? 0 : CountFlops(graph, OpId(i));
+    const std::int64_t own = OwnModelFlops(graph, OpId(i));
     const ValueId result = graph.ops[i].first_output();
     if (own != 0 && !result.is_none()) {
       flops[graph.value(result).dtype] += own;

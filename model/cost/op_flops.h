@@ -76,8 +76,10 @@ std::int64_t CountFlops(const Graph& graph, OpId id);
 /// one element is picked.
 Bytes CountBytes(const Graph& graph, OpId id);
 
-/// CountFlops over the ops that are no recomputation, by the dtype of their results: what model
-/// FLOPs utilisation counts. Under autocast that is not the parameters' dtype.
+/// CountFlops over the ops that are no recomputation, without the scores that a fused attention's
+/// backward computes again, by the dtype of their results: what model FLOPs utilisation counts. A
+/// backward of attention so has twice its forward's. Under autocast the dtype is not the
+/// parameters'.
 std::map<DType, std::int64_t> ModelFlopsByDType(const Graph& graph);
 
 /// The sum over all dtypes.

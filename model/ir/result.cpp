@@ -142,6 +142,11 @@ Json PrintResult(const Result& result) {
                {"compute_ns", result.compute.ns()},
                {"exposed_communication_ns", result.exposed_communication.ns()}};
   if (result.origin == Origin::kPredicted) {
+    json["verdict"] = result.verdict;
+    json["forward_ns"] = result.forward.ns();
+    json["backward_ns"] = result.backward.ns();
+    json["optimizer_ns"] = result.optimizer.ns();
+    json["capacity_bytes"] = result.capacity.count();
     json["compute_gaps_ns"] = result.compute_gaps.ns();
     json["exposed_gaps_ns"] = result.exposed_gaps.ns();
     json["exposed_starts_ns"] = result.exposed_starts.ns();

@@ -99,7 +99,11 @@ struct Result {
   Origin origin = Origin::kPredicted;
   std::string outcome = "completed";  // or out_of_memory, deadlock, out_of_pinned_memory
   std::optional<StopReport> stop;
+  std::string verdict;  // of a prediction: fits, may_run_out_of_memory, does_not_fit or deadlock
   Duration step_time;
+  Duration forward;    // of a prediction: the parts of the step time, of all micro-steps
+  Duration backward;   // together; what the compute stream waits for counts to the part before
+  Duration optimizer;  // the wait (StepPhases)
   Duration compute;
   Duration exposed_communication;
   Duration compute_gaps;    // of a prediction's compute: between kernels of a task, nothing runs
@@ -110,6 +114,7 @@ struct Result {
   Bytes peak_active;
   Bytes peak_reserved;
   Bytes peak_reserved_most;  // of a prediction: MostReserved
+  Bytes capacity;            // of a prediction: what the GPU leaves to the allocator
   Bytes outside_allocator;   // of the process on its GPU: context, modules, NCCL buffers
   Bytes allocated_after_step;
   std::int64_t allocator_retries = 0;

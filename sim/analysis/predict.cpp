@@ -13,6 +13,7 @@
 #include "sim/analysis/settled_memory.h"
 #include "sim/analysis/step_clock.h"
 #include "sim/analysis/step_metrics.h"
+#include "sim/analysis/step_phases.h"
 #include "sim/analysis/timeline_recorder.h"
 #include "sim/analysis/typical_step.h"
 #include "sim/analysis/uncertainty.h"
@@ -80,6 +81,26 @@ void AddMemory(Result& result, const Simulation& simulation) {
   result.peak_reserved = simulation.memory.reserved.peak;
   result.allocated_after_step = simulation.allocated_after_step;
   result.allocator_retries = simulation.memory.retries;
+}
+
+void AddPhases(Result& result, const StepPhases& phases) {
+  result.forward = phases.time(StepPhase::kForward);
+  result.backward = phases.time(StepPhase::kBackward);
+  result.optimizer = phases.time(StepPhase::kOptimizer);
+}
+
+/// The answer in a word. Segments in another order may need more than the simulated step did.
+std::string VerdictOf(const Result& result, Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kCompleted:
+      return result.peak_reserved_most > result.capacity ? "may_run_out_of_memory" : "fits";
+    case Outcome::kDeadlock:
+      return "deadlock";
+    case Outcome::kOutOfMemory:
+    case Outcome::kOutOfPinnedMemory:
+      return "does_not_fit";
+  }
+  return "";
 }
 
 /// What a GPU leaves to the allocator of tensors.
@@ -225,8 +246,9 @@ Prediction Predict(const Schedule& schedule,
   }
   StepMetrics metrics(schedule, costs, options.warmup_steps, options.start_gap);
   PeakClasses classes(schedule, options.warmup_steps);
+  StepPhases phases(schedule, inputs.graph, options.warmup_steps);
   TimelineRecorder recorder(options.warmup_steps);
-  std::vector<Observer*> observers = {&metrics, &classes};
+  std::vector<Observer*> observers = {&metrics, &classes, &phases};
   if (keep_timeline) {
     observers.push_back(&recorder);
   }
@@ -246,10 +268,13 @@ Prediction Predict(const Schedule& schedule,
     result.step_time = simulation.measured_step_times(options.warmup_steps).front();
     result.peak_reserved_most = std::max(result.peak_reserved_most, most);
     result.bound = StepTimeBound(result.step_time, schedule, clocked, inputs.cluster);
+    AddPhases(result, phases);
   }
   result.sm_clock_mhz = clocked.clock_mhz;
   AddTimes(result, metrics);
   AddMemory(result, simulation);
+  result.capacity = options.allocator.capacity;
+  result.verdict = VerdictOf(result, simulation.outcome);
   result.outside_allocator = OutsideAllocator(schedule.options(), inputs.cluster, plan.ranks);
   result.host_pinned = schedule.host_pinned();
   result.peak_classes = classes.classes();

@@ -95,6 +95,7 @@ TEST_P(ResultKeysTest, OtherFieldsHaveTheirTypes) {
   const std::map<std::string, Type> types = {{"format", Type::string},
                                              {"origin", Type::string},
                                              {"outcome", Type::string},
+                                             {"verdict", Type::string},
                                              {"stop", Type::null},
                                              {"bound_ns", Type::number_integer},
                                              {"peak_live_bytes_by_class", Type::object},
@@ -133,6 +134,18 @@ TEST_P(ResultKeysTest, SourcesAddUpToOne) {
   const double sum = sources["measured"].get<double>() + sources["interpolated"].get<double>() +
                      sources["estimated"].get<double>();
   EXPECT_NEAR(sum, 1.0, 3e-6);
+}
+
+TEST_P(ResultKeysTest, PhasesAddUpToTheStep) {
+  const Json result = ResultOf(GetParam());
+  std::int64_t sum = 0;
+  for (const char* key : {"forward_ns", "backward_ns", "optimizer_ns"}) {
+    EXPECT_GT(result[key].get<std::int64_t>(), 0) << key;
+    sum += result[key].get<std::int64_t>();
+  }
+  EXPECT_EQ(sum, result["step_time_ns"].get<std::int64_t>());
+  EXPECT_GT(result["backward_ns"], result["forward_ns"]);
+  EXPECT_EQ(result["verdict"], "fits");
 }
 
 TEST_P(ResultKeysTest, InputsAreWholeInside) {

@@ -52,9 +52,15 @@ std::string Line(const std::string& label,
          Flush(error, kColumn) + "\n";
 }
 
+/// A measured step completes; of a predicted one it is said that it fits.
+std::string OutcomeText(const Result& result) {
+  const bool fits = result.origin == Origin::kPredicted && result.outcome == "completed";
+  return fits ? "fits" : result.outcome;
+}
+
 /// How a step ended, and where it stopped.
 std::string HowItEnded(const Result& result) {
-  return result.outcome + (result.stop ? ": " + result.stop->task : "");
+  return OutcomeText(result) + (result.stop ? ": " + result.stop->task : "");
 }
 
 /// With the difference to the byte: it is what shows that the memory model is exact.
@@ -205,8 +211,8 @@ std::string PrintComparisonTable(const std::vector<Comparison>& comparisons) {
   for (const Comparison& each : comparisons) {
     text += Padded(each.name, width);
     if (each.predicted.outcome != "completed" || each.measured.outcome != "completed") {
-      text +=
-          "  predicted " + each.predicted.outcome + ", measured " + each.measured.outcome + "\n";
+      text += "  predicted " + OutcomeText(each.predicted) + ", measured " +
+              OutcomeText(each.measured) + "\n";
       continue;
     }
     text += Row(each);

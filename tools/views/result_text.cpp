@@ -11,24 +11,23 @@ namespace {
 
 std::string StepLines(const Result& result, const Cluster& cluster) {
   const auto step = static_cast<double>(std::max<std::int64_t>(1, result.step_time.ns()));
-  const auto of_step = [step](Duration part) {
-    return Percent(static_cast<double>(part.ns()) / step) + " of the step";
+  const auto line = [step](const std::string& label, Duration part) {
+    const std::string share = Percent(static_cast<double>(part.ns()) / step) + " of the step";
+    return TableLine(label, FormatDuration(part), share);
   };
+  const std::string bound =
+      result.bound ? "+/- " + FormatDuration(*result.bound) + " (90 %), " : std::string();
   std::string lines =
       TableLine("step time", FormatDuration(result.step_time),
-                Thousands(result.tokens_per_second) + " tokens/s   " +
-                    Percent(result.model_flops_utilisation) + " model FLOPs utilisation");
-  if (result.bound) {
-    lines += TableLine("  give or take", FormatDuration(*result.bound),
-                       "nine of ten measured steps should be this near");
-  }
-  lines += TableLine("  compute", FormatDuration(result.compute), of_step(result.compute)) +
-           TableLine("  exposed communication", FormatDuration(result.exposed_communication),
-                     of_step(result.exposed_communication));
+                bound + Thousands(result.tokens_per_second / result.gpus) + " tokens/s/GPU, " +
+                    Percent(result.model_flops_utilisation) + " MFU") +
+      line("  forward", result.forward) + line("  backward", result.backward) +
+      line("  optimizer", result.optimizer) +
+      line("exposed communication", result.exposed_communication) + line("compute", result.compute);
   if (cluster.gpu.power && result.sm_clock_mhz > 0) {
     const double highest = cluster.gpu.power->highest_mhz;
     const std::string limit = Thousands(PowerLimit(cluster)) + " W";
-    lines += TableLine("  SM clock", Thousands(result.sm_clock_mhz) + " MHz",
+    lines += TableLine("SM clock", Thousands(result.sm_clock_mhz) + " MHz",
                        result.sm_clock_mhz < highest
                            ? "of " + Thousands(highest) + ": " + limit + " allow no more"
                            : "the highest, within " + limit);
@@ -62,10 +61,9 @@ std::string OtherHosts(const Result& result) {
 }
 
 std::string MemoryLines(const Result& result, const GpuSpec& gpu) {
-  const Bytes room = gpu.memory - result.outside_allocator;
   std::string lines =
       TableLine("peak memory, reserved", FormatBytes(result.peak_reserved),
-                "of " + FormatBytes(room) + " that " + gpu.name + " leaves to tensors") +
+                "of " + FormatBytes(result.capacity) + " that " + gpu.name + " leaves to tensors") +
       (result.peak_reserved_most > result.peak_reserved
            ? TableLine("  at most", FormatBytes(result.peak_reserved_most),
                        "with segments in another order" + OtherHosts(result))
@@ -111,29 +109,53 @@ std::string Title(const Result& result, const Cluster& cluster) {
   const int stage = result.plan.value("stage", 0);
   return result.workload + ", ZeRO-" + std::to_string(stage) + " (" +
          result.plan.value("policy", "") + "), " + std::to_string(result.gpus) + " x " +
-         cluster.gpu.name + ": ";
+         cluster.gpu.name + "\n\n";
+}
+
+/// "61.8 of 138 GiB", "900 MiB of 1.25 GiB".
+std::string PartOf(Bytes part, Bytes whole) {
+  std::string part_text = FormatBytes(part);
+  const std::string whole_text = FormatBytes(whole);
+  const std::size_t unit = part_text.find(' ');
+  if (part_text.substr(unit) == whole_text.substr(whole_text.find(' '))) {
+    part_text.resize(unit);
+  }
+  return part_text + " of " + whole_text;
+}
+
+/// The first line: whether the job runs.
+std::string VerdictLine(const Result& result, const Cluster& cluster) {
+  const std::string reserved = PartOf(result.peak_reserved, result.capacity) + " reserved";
+  if (result.outcome == "out_of_memory") {
+    return "does not fit: " + result.stop->task + " asks for " +
+           FormatBytes(result.stop->requested) + " more, " + reserved + "\n";
+  }
+  if (result.outcome == "out_of_pinned_memory") {
+    const Bytes limit = cluster.pinned_memory.value_or(Bytes(0));
+    return "does not fit: " + result.stop->task + " needs " + FormatBytes(result.stop->requested) +
+           " of pinned host memory, of " + FormatBytes(limit) + " that the " +
+           std::to_string(cluster.gpus_per_node) + " GPUs of a machine share\n";
+  }
+  if (result.outcome == "deadlock") {
+    return "deadlock: " + result.stop->task + " can never start\n";
+  }
+  return result.peak_reserved_most > result.capacity
+             ? "may run out of memory: " + reserved + ", at most " +
+                   FormatBytes(result.peak_reserved_most) + "\n"
+             : "fits: " + reserved + "\n";
 }
 
 }  // namespace
 
 std::string PrintResultText(const Result& result, const Cluster& cluster) {
-  const std::string title = Title(result, cluster);
+  const std::string title = VerdictLine(result, cluster) + Title(result, cluster);
   if (result.outcome == "out_of_memory") {
-    return title + "out of memory\n\n" +
-           TableLine("asked for", FormatBytes(result.stop->requested), "by " + result.stop->task) +
-           MemoryLines(result, cluster.gpu);
+    return title + MemoryLines(result, cluster.gpu);
   }
-  if (result.outcome == "out_of_pinned_memory") {
-    const Bytes limit = cluster.pinned_memory.value_or(Bytes(0));
-    return title + "out of pinned host memory\n\n" +
-           TableLine("asked for", FormatBytes(result.stop->requested), "by " + result.stop->task) +
-           TableLine("pinned_memory", FormatBytes(limit),
-                     "of a machine with " + std::to_string(cluster.gpus_per_node) + " GPUs");
+  if (result.outcome != "completed") {
+    return title;
   }
-  if (result.outcome == "deadlock") {
-    return title + "deadlock\n\n" + TableLine("can never start", "", result.stop->task);
-  }
-  return title + "completed\n\n" + StepLines(result, cluster) + MemoryLines(result, cluster.gpu) +
+  return title + StepLines(result, cluster) + MemoryLines(result, cluster.gpu) +
          CollectiveLines(result) + SourceLine(result.sources);
 }
 

@@ -256,20 +256,31 @@ TEST(CountModelFlopsTest, MlpHasTwentyThreeProducts) {
   EXPECT_EQ(CountModelFlops(WorkloadGraph("mlp-8x4096")), 23 * kProduct);
 }
 
+// 6 N + 12 L H Q T of Qwen3-8B on 4096 tokens, causal attention counted half: N are the weights of
+// its products, 36 layers of q, o 4096^2; k, v 1024 * 4096; gate, up, down 12288 * 4096; the head
+// 151936 * 4096; 32 heads of 128. Rotary frequencies as below.
+TEST(CountModelFlopsTest, QwenIsSixTimesItsWeightsAndTwelveTimesItsAttention) {
+  constexpr std::int64_t kTokens = 4096;
+  constexpr std::int64_t kLayer = 2 * (4096 * 4096 + 1024 * 4096) + 3 * 12288 * 4096;
+  constexpr std::int64_t kWeights = 36 * kLayer + std::int64_t{151936} * 4096;
+  constexpr std::int64_t kAttention = std::int64_t{12} * 36 * 32 * 128 * kTokens * kTokens / 2;
+  EXPECT_EQ(CountModelFlops(WorkloadGraph("qwen3-8b")),
+            6 * kTokens * kWeights + kAttention + 128 * kTokens);
+}
+
 // Forward of Llama-3-8B on 512 tokens: 2 flops a weight of each product and token, attention
 // halved by causality. Weights of a layer's products: q, o 4096^2; k, v 1024 * 4096; gate, up, down
 // 14336 * 4096; 32 layers; head 128256 * 4096. Attention of a layer, 32 heads of 128:
-// 4 * 32 * 512 * 512 * 128 / 2. The backward has two products for each one, and 2.5 times the
-// attention. The graph has besides, forward only, rotary frequencies: [64, 1] x [1, 512], 2 *
-// 32768.
+// 4 * 32 * 512 * 512 * 128 / 2. The backward has two products for each one, of attention, too: the
+// scores that its kernel computes again do not count. The graph has besides, forward only, rotary
+// frequencies: [64, 1] x [1, 512], 2 * 32768.
 TEST(CountModelFlopsTest, LlamaIsThreeTimesItsForwardProducts) {
   constexpr std::int64_t kTokens = 512;
   constexpr std::int64_t kLayer = 2 * (4096 * 4096 + 1024 * 4096) + 3 * 14336 * 4096;
   constexpr std::int64_t kWeights = 32 * kLayer + std::int64_t{128256} * 4096;
   constexpr std::int64_t kAttention = std::int64_t{4} * 32 * kTokens * kTokens * 128 / 2;
   constexpr std::int64_t kRotary = 128 * kTokens;
-  const std::int64_t expected =
-      6 * kTokens * kWeights + 32 * (kAttention + kAttention / 2 * 5) + kRotary;
+  const std::int64_t expected = 6 * kTokens * kWeights + 32 * 3 * kAttention + kRotary;
   EXPECT_EQ(CountModelFlops(WorkloadGraph("llama-3-8b")), expected);
 }
 

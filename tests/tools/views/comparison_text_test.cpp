@@ -49,7 +49,7 @@ TEST(ComparisonTextTest, StepsThatDidNotCompleteAreNotCounted) {
   Comparison stopped = StepsOf(1, 0);
   stopped.measured.outcome = "out_of_memory";
   const std::string text = PrintComparisonTable({stopped, StepsOf(100, 100)});
-  EXPECT_THAT(text, HasSubstr("predicted completed, measured out_of_memory"));
+  EXPECT_THAT(text, HasSubstr("predicted fits, measured out_of_memory"));
   EXPECT_THAT(text, HasSubstr("in 1 of 1"));
 }
 
@@ -58,7 +58,7 @@ TEST(ComparisonTextTest, AStepThatDidNotCompleteSaysWhereItStopped) {
   stopped.measured.outcome = "deadlock";
   stopped.measured.stop = StopReport{"ranks have not ended after 60 s", Bytes(0), 0};
   EXPECT_THAT(PrintComparison(stopped),
-              HasSubstr("\n  predicted completed\n  measured deadlock: ranks have not ended"));
+              HasSubstr("\n  predicted fits\n  measured deadlock: ranks have not ended"));
 }
 
 }  // namespace

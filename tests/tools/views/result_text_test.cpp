@@ -15,11 +15,16 @@ Result SomeResult() {
   result.plan = {{"policy", "plain-1"}, {"stage", 3}};
   result.gpus = 4;
   result.step_time = Duration::FromMs(200);
+  result.forward = Duration::FromMs(50);
+  result.backward = Duration::FromMs(120);
+  result.optimizer = Duration::FromMs(30);
   result.compute = Duration::FromMs(150);
   result.exposed_communication = Duration::FromMs(30);
   result.tokens_per_second = 123456.4;
   result.model_flops_utilisation = 0.4567;
   result.peak_reserved = Bytes::GiB(12);
+  result.peak_reserved_most = Bytes::GiB(12);
+  result.capacity = Bytes::GiB(63);
   result.outside_allocator = Bytes::GiB(1);
   result.peak_allocated = Bytes::GiB(11);
   result.peak_live = Bytes::GiB(10);
@@ -42,11 +47,15 @@ Result SomeResult() {
 
 TEST(ResultTextTest, CompletedStepIsATable) {
   EXPECT_EQ(PrintResultText(SomeResult(), HandCluster()),
-            R"(some-model, ZeRO-3 (plain-1), 4 x Hand GPU: completed
+            R"(fits: 12.0 of 63.0 GiB reserved
+some-model, ZeRO-3 (plain-1), 4 x Hand GPU
 
-step time                    200 ms   123,456 tokens/s   45.7 % model FLOPs utilisation
-  compute                    150 ms   75.0 % of the step
-  exposed communication     30.0 ms   15.0 % of the step
+step time                    200 ms   30,864 tokens/s/GPU, 45.7 % MFU
+  forward                   50.0 ms   25.0 % of the step
+  backward                   120 ms   60.0 % of the step
+  optimizer                 30.0 ms   15.0 % of the step
+exposed communication       30.0 ms   15.0 % of the step
+compute                      150 ms   75.0 % of the step
 peak memory, reserved      12.0 GiB   of 63.0 GiB that Hand GPU leaves to tensors
   allocated                11.0 GiB
   live                     10.0 GiB   activations 9.00 GiB, parameters 1.00 GiB
@@ -93,14 +102,38 @@ TEST(ResultTextTest, StepWithoutTimeHasNoShareOfIt) {
   EXPECT_NE(PrintResultText(result, HandCluster()).find("0.0 % of the step"), std::string::npos);
 }
 
+TEST(ResultTextTest, BoundStandsBesideTheTime) {
+  Result result = SomeResult();
+  result.bound = Duration::FromMs(7);
+  EXPECT_NE(PrintResultText(result, HandCluster())
+                .find("200 ms   +/- 7.00 ms (90 %), 30,864 tokens/s/GPU, 45.7 % MFU\n"),
+            std::string::npos);
+}
+
+TEST(ResultTextTest, PartOfAnotherUnitKeepsItsOwn) {
+  Result result = SomeResult();
+  result.peak_reserved = Bytes::MiB(900);
+  EXPECT_TRUE(
+      PrintResultText(result, HandCluster()).starts_with("fits: 900 MiB of 63.0 GiB reserved\n"));
+}
+
+TEST(ResultTextTest, StepThatMayNeedMoreThanThereIsDoesNotFitForSure) {
+  Result result = SomeResult();
+  result.peak_reserved_most = Bytes::GiB(80);
+  EXPECT_TRUE(
+      PrintResultText(result, HandCluster())
+          .starts_with("may run out of memory: 12.0 of 63.0 GiB reserved, at most 80.0 GiB\n"));
+}
+
 TEST(ResultTextTest, OutOfMemorySaysWhoAskedForWhat) {
   Result result = SomeResult();
   result.outcome = "out_of_memory";
   result.stop = StopReport{"aten::mm layers.3", Bytes::GiB(2), 0};
   const std::string text = PrintResultText(result, HandCluster());
   EXPECT_TRUE(
-      text.starts_with("some-model, ZeRO-3 (plain-1), 4 x Hand GPU: out of memory\n\n"
-                       "asked for                  2.00 GiB   by aten::mm layers.3\n"))
+      text.starts_with("does not fit: aten::mm layers.3 asks for 2.00 GiB more, 12.0 of "
+                       "63.0 GiB reserved\n"
+                       "some-model, ZeRO-3 (plain-1), 4 x Hand GPU\n\n"))
       << text;
   EXPECT_EQ(text.find("step time"), std::string::npos);
 }
@@ -110,8 +143,8 @@ TEST(ResultTextTest, DeadlockNamesTheTask) {
   result.outcome = "deadlock";
   result.stop = StopReport{"wait for all-gather w1", Bytes(0), 0};
   EXPECT_EQ(PrintResultText(result, HandCluster()),
-            "some-model, ZeRO-3 (plain-1), 4 x Hand GPU: deadlock\n\n"
-            "can never start                       wait for all-gather w1\n");
+            "deadlock: wait for all-gather w1 can never start\n"
+            "some-model, ZeRO-3 (plain-1), 4 x Hand GPU\n\n");
 }
 
 }  // namespace
