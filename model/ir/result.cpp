@@ -37,7 +37,16 @@ Json PrintStop(const std::optional<StopReport>& stop) {
   if (!stop) {
     return nullptr;
   }
-  return {{"task", stop->task}, {"requested_bytes", stop->requested.count()}, {"step", stop->step}};
+  const auto text = [](const std::string& name) {
+    return name.empty() ? Json(nullptr) : Json(name);
+  };
+  return {
+      {"task", stop->task},
+      {"op", text(stop->op)},
+      {"requested_bytes", stop->requested.count()},
+      {"requested_class", text(stop->requested_class)},
+      {"step", stop->step},
+      {"needed_bytes_by_class", stop->needed.empty() ? Json(nullptr) : PrintClasses(stop->needed)}};
 }
 
 Json PrintTimes(const std::vector<std::optional<Duration>>& times) {
@@ -91,6 +100,14 @@ void AddMeasurement(const MeasurementNotes& notes, Json& json) {
 }
 
 }  // namespace
+
+Bytes SumOf(const std::vector<ClassBytes>& classes) {
+  Bytes sum;
+  for (const ClassBytes& entry : classes) {
+    sum += entry.bytes;
+  }
+  return sum;
+}
 
 Json PrintHostReading(const HostReading& reading) {
   Json json = {{"ops", reading.ops}, {"times_ns", PrintTimes(reading.times)}};
@@ -157,7 +174,8 @@ Json PrintResult(const Result& result) {
   json["peak_active_bytes"] = result.peak_active.count();
   json["peak_reserved_bytes"] = result.peak_reserved.count();
   json["outside_allocator_bytes"] = result.outside_allocator.count();
-  json["allocated_after_step_bytes"] = result.allocated_after_step.count();
+  json["allocated_after_step_bytes"] =
+      result.stop ? Json(nullptr) : Json(result.allocated_after_step.count());
   json["allocator_retries"] = result.allocator_retries;
   json["host_pinned_bytes"] = result.host_pinned.count();
   json["peak_live_bytes_by_class"] = PrintClasses(result.peak_classes);

@@ -42,7 +42,14 @@ struct StopReport {
   std::string task;  // what it was doing, for people
   Bytes requested;   // of a failed allocation
   std::uint32_t step = 0;
+  std::string op = {};                  // the recorded op that it did, "aten::mm"; or empty
+  std::string requested_class = {};     // what the allocation was for; or empty
+  std::vector<ClassBytes> needed = {};  // all that is there before the first step, where that alone
+                                        // does not fit; or empty
 };
+
+/// The sum over all classes.
+Bytes SumOf(const std::vector<ClassBytes>& classes);
 
 /// What the host took for a measured step, by stretches: each begins with the next `ops` computing
 /// tasks in the schedule's order and ends where the following one begins. A stretch in which the
@@ -109,6 +116,7 @@ struct Result {
   Duration compute_gaps;    // of a prediction's compute: between kernels of a task, nothing runs
   Duration exposed_gaps;    // … and a collective does
   Duration exposed_starts;  // of its exposed communication: until the kernel of a collective starts
+  // Memory of a prediction that stopped is that at the stop, not at its peak.
   Bytes peak_live;
   Bytes peak_allocated;
   Bytes peak_active;

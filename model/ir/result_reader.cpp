@@ -205,7 +205,10 @@ Result ReadResult(const Json& document, const Locator& locate) {
   if (object.Find("outside_allocator_bytes") != nullptr) {  // results before 2026-11-22 have none
     ReadByteCount(object, "outside_allocator_bytes", result.outside_allocator);
   }
-  ReadByteCount(object, "allocated_after_step_bytes", result.allocated_after_step);
+  if (const Json* after = object.Require("allocated_after_step_bytes");
+      after != nullptr && !after->is_null()) {  // a step that stopped has none
+    ReadByteCount(object, "allocated_after_step_bytes", result.allocated_after_step);
+  }
   result.allocator_retries = ReadAmount(object, "allocator_retries");
   ReadByteCount(object, "host_pinned_bytes", result.host_pinned);
   ReadCollectives(object, result);

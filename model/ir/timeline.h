@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -54,6 +56,13 @@ struct MemorySample {
   Bytes reserved;
 };
 
+/// Where a step stopped that does not complete.
+struct TimelineStop {
+  TaskId task;  // that could not be issued, or can never start; None() before the first step
+  SimTime time;
+  std::string what;  // "out of memory: aten::mm layers.3 asks for 2.00 GiB"
+};
+
 /// What happened in one optimizer step, task by task: predicted by the simulator or measured by the
 /// executor. Times count from the end of the step before. File form: Chrome trace JSON with
 /// "format": "dc-timeline/1" (docs/formats.md).
@@ -63,6 +72,7 @@ struct Timeline {
   std::vector<Span> spans;           // by end, then by stream
   std::vector<HostWork> host;        // by start
   std::vector<MemorySample> memory;  // by time
+  std::optional<TimelineStop> stop;  // of a step that did not complete: what ran then ends there
 };
 
 }  // namespace dcsim

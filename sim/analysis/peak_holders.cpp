@@ -112,6 +112,21 @@ LivePeak FindLivePeak(const Schedule& schedule) {
   return {whole.most_task(), whole.most(), until.alive()};
 }
 
+std::vector<ClassBytes> BytesByClass(std::span<const BufferId> buffers, const Schedule& schedule) {
+  std::vector<Bytes> sums(BufferClassNames().size());
+  for (const BufferId id : buffers) {
+    const Buffer& buffer = schedule.buffer(id);
+    sums[static_cast<std::size_t>(buffer.buffer_class)] += buffer.bytes;
+  }
+  std::vector<ClassBytes> used;
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    if (sums[i] > Bytes(0)) {
+      used.push_back({static_cast<BufferClass>(i), sums[i]});
+    }
+  }
+  return used;
+}
+
 std::vector<HolderGroup> GroupHolders(const LivePeak& peak,
                                       const Schedule& schedule,
                                       const Graph& graph) {

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
 #include "model/ir/graph.h"
+#include "model/ir/result.h"
 #include "model/ir/schedule.h"
 
 namespace dcsim {
@@ -17,6 +19,9 @@ struct LivePeak {
 
 /// Follows the allocator calls in host order; no simulation is needed for it.
 LivePeak FindLivePeak(const Schedule& schedule);
+
+/// The bytes of buffers by class, classes without any left out.
+std::vector<ClassBytes> BytesByClass(std::span<const BufferId> buffers, const Schedule& schedule);
 
 /// Buffers of one class and origin.
 struct HolderGroup {

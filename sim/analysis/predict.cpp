@@ -1,6 +1,7 @@
 #include "sim/analysis/predict.h"
 
 #include <algorithm>
+#include <array>
 
 #include "model/base/error.h"
 #include "model/base/scaled.h"
@@ -10,6 +11,7 @@
 #include "model/ir/task_label.h"
 #include "model/passes/lower.h"
 #include "sim/analysis/most_reserved.h"
+#include "sim/analysis/peak_holders.h"
 #include "sim/analysis/settled_memory.h"
 #include "sim/analysis/step_clock.h"
 #include "sim/analysis/step_metrics.h"
@@ -21,17 +23,61 @@
 namespace dcsim {
 namespace {
 
+/// Buffers that are allocated before the first step.
+std::vector<BufferId> BeforeFirstStep(const Schedule& schedule) {
+  std::vector<BufferId> buffers;
+  for (const BufferId id : schedule.residents()) {
+    if (schedule.buffer(id).first_user.is_none()) {
+      buffers.push_back(id);
+    }
+  }
+  return buffers;
+}
+
 StopReport DescribeStop(const Simulation& simulation,
                         const Schedule& schedule,
                         const Graph& graph) {
   const Stop& stop = *simulation.stop;
-  std::string task = "allocation of weights and optimizer states";
-  if (simulation.outcome == Outcome::kOutOfPinnedMemory) {
-    task = "what one GPU offloads";
-  } else if (!stop.task.is_none()) {
-    task = TaskLabel(schedule, graph, stop.task);
+  StopReport report{"allocation of weights and optimizer states", stop.requested, stop.step};
+  if (!stop.buffer.is_none()) {
+    report.requested_class = BufferClassName(schedule.buffer(stop.buffer).buffer_class);
   }
-  return {task, stop.requested, stop.step};
+  if (simulation.outcome == Outcome::kOutOfPinnedMemory) {
+    report.task = "what one GPU offloads";
+  } else if (stop.task.is_none()) {
+    report.needed = BytesByClass(BeforeFirstStep(schedule), schedule);
+  } else {
+    const Task& task = schedule.task(stop.task);
+    report.task = TaskLabel(schedule, graph, stop.task);
+    report.op = task.kind == TaskKind::kCompute
+                    ? graph.target(OpId(schedule.work(task.work).subject))
+                    : std::string_view();
+  }
+  return report;
+}
+
+/// What a stopped run says on its timeline.
+std::string StopText(Outcome outcome, const StopReport& stop) {
+  switch (outcome) {
+    case Outcome::kOutOfMemory:
+      return "out of memory: " + stop.task + " asks for " + FormatBytes(stop.requested);
+    case Outcome::kOutOfPinnedMemory:
+      return "out of pinned memory: " + stop.task + " takes " + FormatBytes(stop.requested);
+    default:
+      return "deadlock: " + stop.task + " can never start";
+  }
+}
+
+/// The step in which the simulation stopped: simulated again, since nobody knew which it would be.
+Timeline RecordStopped(const Schedule& schedule,
+                       std::span<const WorkCost> costs,
+                       const SimulationOptions& options,
+                       const Simulation& stopped,
+                       const Result& result) {
+  TimelineRecorder recorder(stopped.stop->step);
+  const std::array<Observer*, 1> observers = {&recorder};
+  Simulate(schedule, costs, options, observers);
+  return recorder.TimelineUntil(stopped, StopText(stopped.outcome, *result.stop));
 }
 
 /// Throughput figures that follow from the step time.
@@ -81,6 +127,17 @@ void AddMemory(Result& result, const Simulation& simulation) {
   result.peak_reserved = simulation.memory.reserved.peak;
   result.allocated_after_step = simulation.allocated_after_step;
   result.allocator_retries = simulation.memory.retries;
+}
+
+/// Of a simulation that stopped: what there was then.
+void AddMemoryAtStop(Result& result, const Simulation& simulation, const Schedule& schedule) {
+  result.peak_live = simulation.live_after_step;
+  result.peak_allocated = simulation.memory.allocated.current;
+  result.peak_active = simulation.memory.active.current;
+  result.peak_reserved = simulation.memory.reserved.current;
+  result.peak_reserved_most = result.peak_reserved;
+  result.allocator_retries = simulation.memory.retries;
+  result.peak_classes = BytesByClass(simulation.stop->alive, schedule);
 }
 
 void AddPhases(Result& result, const StepPhases& phases) {
@@ -260,9 +317,6 @@ Prediction Predict(const Schedule& schedule,
   Prediction prediction;
   Result& result = prediction.result;
   result.outcome = OutcomeName(simulation.outcome);
-  if (simulation.stop) {
-    result.stop = DescribeStop(simulation, schedule, inputs.graph);
-  }
   result.peak_reserved_most = simulation.memory.reserved.peak;
   if (simulation.outcome == Outcome::kCompleted) {
     result.step_time = simulation.measured_step_times(options.warmup_steps).front();
@@ -272,16 +326,24 @@ Prediction Predict(const Schedule& schedule,
   }
   result.sm_clock_mhz = clocked.clock_mhz;
   AddTimes(result, metrics);
-  AddMemory(result, simulation);
   result.capacity = options.allocator.capacity;
   result.verdict = VerdictOf(result, simulation.outcome);
   result.outside_allocator = OutsideAllocator(schedule.options(), inputs.cluster, plan.ranks);
   result.host_pinned = schedule.host_pinned();
-  result.peak_classes = classes.classes();
   AddInputs(result, plan, inputs);
   AddRates(result, plan, inputs);
-  if (keep_timeline && simulation.outcome == Outcome::kCompleted) {
-    prediction.timeline = recorder.timeline();
+  if (simulation.stop) {
+    result.stop = DescribeStop(simulation, schedule, inputs.graph);
+    AddMemoryAtStop(result, simulation, schedule);
+    prediction.stop = simulation.stop;
+  } else {
+    AddMemory(result, simulation);
+    result.peak_classes = classes.classes();
+  }
+  if (keep_timeline) {
+    prediction.timeline = simulation.stop
+                              ? RecordStopped(schedule, costs, options, simulation, result)
+                              : recorder.timeline();
   }
   return prediction;
 }

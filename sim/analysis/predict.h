@@ -52,7 +52,9 @@ SimulationOptions OptionsFor(const Schedule& schedule, const PredictionInputs& i
 
 struct Prediction {
   Result result;
-  std::optional<Timeline> timeline;  // of the measured step, when asked for and completed
+  std::optional<Timeline> timeline;  // when asked for: of the measured step, or of the one in which
+                                     // the simulation stopped, up to there
+  std::optional<Stop> stop;          // where it did not complete
 };
 
 /// MostReserved of a schedule, at these costs; where memory follows time, of a job that begins as

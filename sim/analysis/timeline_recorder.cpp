@@ -11,10 +11,17 @@ void TimelineRecorder::OnStepEnded(const StepEvent& event) {
   }
 }
 
+void TimelineRecorder::OnTaskStarted(const TaskEvent& event) {
+  if (event.step == step_) {
+    running_[event.stream] = event;
+  }
+}
+
 void TimelineRecorder::OnTaskEnded(const TaskSpan& span) {
   if (span.step != step_) {
     return;
   }
+  running_[span.stream].reset();
   Span kept;
   kept.task = span.task;
   kept.stream = span.stream;
@@ -36,6 +43,33 @@ void TimelineRecorder::OnMemory(const MemoryEvent& event) {
     kept_.memory.push_back({event.task, 0, event.time, event.live, event.stats->allocated.current,
                             event.stats->active.current, event.stats->reserved.current});
   }
+}
+
+Timeline TimelineRecorder::TimelineUntil(const Simulation& stopped, const std::string& what) {
+  const Stop& stop = *stopped.stop;
+  for (const auto& task : running_) {
+    if (task) {
+      Span span;
+      span.task = task->task;
+      span.stream = task->stream;
+      span.start = task->time;
+      span.end = stop.time;
+      kept_.spans.push_back(span);
+    }
+  }
+  if (stopped.outcome == Outcome::kOutOfMemory && !stop.task.is_none()) {
+    kept_.host.push_back({stop.task, 0, /*waited=*/false, stop.began, stop.time});
+    kept_.memory.push_back({stop.task, 0, stop.time, stopped.live_after_step,
+                            stopped.memory.allocated.current, stopped.memory.active.current,
+                            stopped.memory.reserved.current});
+  }
+  if (start_ == SimTime() && !kept_.host.empty()) {  // the step before has not ended
+    start_ = kept_.host.front().start;
+  }
+  end_ = stop.time;
+  Timeline until = timeline();
+  until.stop = TimelineStop{stop.task, SimTime() + (end_ - start_), what};
+  return until;
 }
 
 Timeline TimelineRecorder::timeline() const {

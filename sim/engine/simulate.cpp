@@ -41,7 +41,16 @@ void SimulationRun::EndSteps() {
 
 void SimulationRun::Stopped(Outcome outcome, TaskId task, std::uint32_t step) {
   result_.outcome = outcome;
-  result_.stop = Stop{task, step, outcome == Outcome::kOutOfMemory ? memory_.refused() : Bytes(0)};
+  result_.stop = Stop{.task = task,
+                      .step = step,
+                      .requested = Bytes(0),
+                      .began = SimTime::FromNs(host_.started),
+                      .time = SimTime::FromNs(now_),
+                      .alive = memory_.Alive()};
+  if (outcome == Outcome::kOutOfMemory) {
+    result_.stop->buffer = memory_.refused();
+    result_.stop->requested = schedule_.buffer(memory_.refused()).bytes;
+  }
   host_.phase = HostPhase::kDone;
   stopped_ = true;
 }

@@ -58,7 +58,11 @@ struct Stop {
   TaskId task;  // that could not allocate, or the first that can never start; None()
                 // while the residents were allocated
   std::uint32_t step = 0;
-  Bytes requested;  // of an allocation that failed; of all pinned memory, if that is too much
+  Bytes requested;       // of an allocation that failed; of all pinned memory, if that is too much
+  BufferId buffer = {};  // that could not be allocated
+  SimTime began = {};    // when the host began its last task
+  SimTime time = {};     // of the stop
+  std::vector<BufferId> alive = {};  // then, ascending; one of each of two steps: twice
 };
 
 /// Totals of a simulation; everything in more detail comes through observers.
@@ -69,7 +73,8 @@ struct Simulation {
   SimTime warmup_end;                // end of the last warm-up step, 0 without one
   AllocatorStats memory;             // peaks and retries over the measured steps
   Bytes peak_live;                   // over the measured steps
-  Bytes live_after_step;             // buffers alive when the host has issued the last step
+  Bytes live_after_step;             // buffers alive when the host has issued the last step, or at
+                                     // the stop
   Bytes allocated_after_step;        // the allocator's view of the same
   std::uint64_t tasks_executed = 0;  // by all ranks that were simulated
 

@@ -58,7 +58,7 @@ StepMemory::Status StepMemory::Allocate(BufferId id, const StreamProgress& progr
   const Allocation allocation =
       allocator_.Allocate(buffer.bytes, StreamId(buffer.pool), progress.ended);
   if (allocation.status != AllocationStatus::kOk) [[unlikely]] {
-    refused_ = buffer.bytes;
+    refused_ = id;
     return allocation.status == AllocationStatus::kNeedsSynchronize ? Status::kNeedsSynchronize
                                                                     : Status::kOutOfMemory;
   }
@@ -141,6 +141,22 @@ StepMemory::Status StepMemory::Resume(const StreamProgress& progress) {
   Adopt(id, allocation.block);
   rest_ = rest_.subspan(1);
   return Continue(progress);
+}
+
+std::vector<BufferId> StepMemory::Alive() const {
+  std::vector<BufferId> alive;
+  for (std::size_t i = 0; i < blocks_.size(); ++i) {
+    if (blocks_[i] != kNoBlock) {
+      alive.emplace_back(i);
+    }
+  }
+  for (const auto& [buffer, odd_block] : odd_blocks_) {
+    if (odd_block != kNoBlock) {
+      alive.push_back(buffer);
+    }
+  }
+  std::sort(alive.begin(), alive.end());
+  return alive;
 }
 
 Bytes StepMemory::given_back_since(std::size_t first) const {

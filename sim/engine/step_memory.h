@@ -32,8 +32,10 @@ class StepMemory {
   Status Run(TaskId task, std::uint32_t step, const StreamProgress& progress);
   Status Resume(const StreamProgress& progress);
 
-  /// Bytes of the request that failed or waits.
-  Bytes refused() const { return refused_; }
+  /// Whose request failed or waits.
+  BufferId refused() const { return refused_; }
+  /// The buffers that live() counts, ascending; one of each of two steps: twice.
+  std::vector<BufferId> Alive() const;
   Bytes live() const { return live_; }
   Bytes peak_live() const { return peak_live_; }
   void ResetPeaks();
@@ -74,7 +76,7 @@ class StepMemory {
   std::uint32_t step_ = 0;
   Bytes live_;
   Bytes peak_live_;
-  Bytes refused_;
+  BufferId refused_;
 };
 
 }  // namespace dcsim

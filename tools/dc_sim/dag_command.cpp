@@ -19,13 +19,12 @@ ExitCode RunDag(const DagOptions& options) {
   CheckDagPath(options.out);
   const LoadedStep step = LoadStep(options.step);
   const Prediction prediction = Predict(step.schedule, step.plan, step.inputs(), true);
-  if (!prediction.timeline) {
-    std::cout << PrintResultText(prediction.result, step.cluster);
-    return ExitCode::kAnswerIsNo;
-  }
   WriteScheduleDag(options.out, step.schedule, step.workload.graph, *prediction.timeline);
+  if (prediction.stop) {
+    std::cout << PrintResultText(prediction.result, step.cluster) << "\n";
+  }
   std::cout << "wrote " << options.out << "\n";
-  return ExitCode::kDone;
+  return prediction.stop ? ExitCode::kAnswerIsNo : ExitCode::kDone;
 }
 
 }  // namespace

@@ -187,13 +187,35 @@ void AddChoice(const ExplainOptions& options, const LoadedStep& step, Explanatio
   }
 }
 
+/// Of a plan that does not run: who was alive when it stopped.
+ExitCode ExplainStop(const ExplainOptions& options,
+                     const LoadedStep& step,
+                     const Prediction& prediction) {
+  const Graph& graph = step.workload.graph;
+  const Stop& stop = *prediction.stop;
+  const LivePeak alive{stop.task, prediction.result.peak_live, stop.alive};
+  if (!options.json.empty()) {
+    WriteFile(options.json,
+              PrintJson(PrintStoppedJson(prediction.result, alive, step.schedule, graph)));
+  }
+  if (options.json != "-") {
+    std::string text = PrintResultText(prediction.result, step.cluster);
+    if (options.memory && !stop.task.is_none()) {
+      const bool failed = prediction.result.outcome == "out_of_memory";
+      text += PrintHolders(alive, failed ? "at the request that failed" : "when nothing went on",
+                           step.schedule, graph);
+    }
+    std::cout << text;
+  }
+  return ExitCode::kAnswerIsNo;
+}
+
 ExitCode RunExplain(const ExplainOptions& options) {
   const LoadedStep step = LoadStep(options.step);
   const Graph& graph = step.workload.graph;
   Prediction prediction = Predict(step.schedule, step.plan, step.inputs(), /*keep_timeline=*/true);
-  if (!prediction.timeline) {
-    std::cout << PrintResultText(prediction.result, step.cluster);
-    return ExitCode::kAnswerIsNo;
+  if (prediction.stop) {
+    return ExplainStop(options, step, prediction);
   }
   PredictionInputs inputs = step.inputs();
   inputs.clock_mhz = prediction.result.sm_clock_mhz;
@@ -213,7 +235,6 @@ ExitCode RunExplain(const ExplainOptions& options) {
     AddChoice(options, step, explanation);
   }
   explanation.peak = FindLivePeak(step.schedule);
-  explanation.holders = GroupHolders(explanation.peak, step.schedule, graph);
   if (!options.json.empty()) {
     WriteFile(options.json, PrintJson(PrintExplanationJson(explanation, step.schedule, graph)));
   }

@@ -212,10 +212,17 @@ std::string NextPhase(const FoldState& state, std::size_t task) {
   return state.phase;
 }
 
-void SortTasks(FoldState& state) {
-  const int last_micro_step = state.schedule.options().gradient_accumulation_steps - 1;
+/// Of a step that stopped, what was issued of the micro-step in which it did, the task that could
+/// not be included.
+void SortTasks(FoldState& state, const std::optional<TimelineStop>& stop) {
+  int last_micro_step = state.schedule.options().gradient_accumulation_steps - 1;
+  std::size_t count = state.schedule.task_count();
+  if (stop) {
+    count = stop->task.is_none() ? 0 : stop->task.index() + 1;
+    last_micro_step = count == 0 ? 0 : state.schedule.task(stop->task).micro_step;
+  }
   state.node_of.assign(state.schedule.task_count(), FoldState::kNoNode);
-  for (std::size_t i = 0; i < state.schedule.task_count(); ++i) {
+  for (std::size_t i = 0; i < count; ++i) {
     const TaskId id(i);
     const Task& task = state.schedule.task(id);
     if (task.micro_step != last_micro_step) {
@@ -244,6 +251,9 @@ void AddTimes(FoldState& state, const Timeline& timeline) {
     if (node != FoldState::kNoNode) {
       state.model.nodes[node].busy += span.end - span.start;
     }
+  }
+  if (timeline.stop) {
+    return;  // nothing that ended late, but something that did not begin
   }
   for (const CriticalPiece& piece : FindStepCriticalPath(timeline, state.schedule)) {
     const std::size_t node = state.node_of[piece.task.index()];
@@ -307,11 +317,14 @@ void AddEdges(FoldState& state) {
 
 std::string TitleOf(const Schedule& schedule, const Graph& graph, const Timeline& timeline) {
   const int micro_steps = schedule.options().gradient_accumulation_steps;
-  const std::string which =
-      micro_steps == 1 ? "" : ", last of " + std::to_string(micro_steps) + " micro-steps";
+  const std::string which = micro_steps == 1 || timeline.stop
+                                ? ""
+                                : ", last of " + std::to_string(micro_steps) + " micro-steps";
+  const std::string time = FormatDuration(timeline.step_time);
   return graph.name + ", ZeRO-" + std::to_string(schedule.options().stage) + ", " +
-         std::to_string(schedule.ranks()) + " ranks" + which + ": step " +
-         FormatDuration(timeline.step_time) + " (" + std::string(OriginName(timeline.origin)) + ")";
+         std::to_string(schedule.ranks()) + " ranks" + which + ": " +
+         (timeline.stop ? timeline.stop->what + " after " + time : "step " + time) + " (" +
+         std::string(OriginName(timeline.origin)) + ")";
 }
 
 }  // namespace
@@ -319,7 +332,7 @@ std::string TitleOf(const Schedule& schedule, const Graph& graph, const Timeline
 DagModel FoldSchedule(const Schedule& schedule, const Graph& graph, const Timeline& timeline) {
   FoldState state{schedule, graph, {}, {}, {}, {}, {}, {}, 0};
   state.model.title = TitleOf(schedule, graph, timeline);
-  SortTasks(state);
+  SortTasks(state, timeline.stop);
   AddTimes(state, timeline);
   AddEdges(state);
   return FoldAlikeLayers(std::move(state.model));

@@ -201,26 +201,6 @@ std::string ChoiceSection(const Explanation& each) {
   return text;
 }
 
-std::string MemorySection(const Explanation& each, const Schedule& schedule, const Graph& graph) {
-  std::string text = "\nalive at the peak, " + FormatBytes(each.peak.bytes) + " as requested";
-  text +=
-      each.peak.task.is_none() ? "\n" : ", in " + TaskLabel(schedule, graph, each.peak.task) + "\n";
-  constexpr std::size_t kMostHolders = 20;
-  Bytes rest;
-  for (std::size_t i = 0; i < each.holders.size(); ++i) {
-    const HolderGroup& group = each.holders[i];
-    if (i >= kMostHolders) {
-      rest += group.bytes;
-      continue;
-    }
-    text += "  " + Flush(FormatBytes(group.bytes), 8) + "  " +
-            Padded(std::string(BufferClassName(group.buffer_class)), 20) +
-            Flush(std::to_string(group.buffers), 5) +
-            (group.origin.empty() ? "" : "  " + group.origin) + "\n";
-  }
-  return rest == Bytes(0) ? text : text + "  " + Flush(FormatBytes(rest), 8) + "  others\n";
-}
-
 Json ChangesJson(const std::vector<ChangedTime>& changes) {
   Json list = Json::array();
   for (const ChangedTime& change : changes) {
@@ -262,7 +242,51 @@ Json ShiftedJson(const std::optional<ShiftedValue>& shifted, const Graph& graph)
           {"aligned_peak_reserved_bytes", shifted->reserved.count()}};
 }
 
+Json HoldersJson(const std::vector<HolderGroup>& groups) {
+  Json holders = Json::array();
+  for (const HolderGroup& group : groups) {
+    holders.push_back({{"class", BufferClassName(group.buffer_class)},
+                       {"origin", group.origin},
+                       {"bytes", group.bytes.count()},
+                       {"buffers", group.buffers}});
+  }
+  return holders;
+}
+
 }  // namespace
+
+std::string PrintHolders(const LivePeak& peak,
+                         const std::string& when,
+                         const Schedule& schedule,
+                         const Graph& graph) {
+  const std::vector<HolderGroup> holders = GroupHolders(peak, schedule, graph);
+  std::string text = "\nalive " + when + ", " + FormatBytes(peak.bytes) + " as requested";
+  text += peak.task.is_none() ? "\n" : ", in " + TaskLabel(schedule, graph, peak.task) + "\n";
+  constexpr std::size_t kMostHolders = 20;
+  Bytes rest;
+  for (std::size_t i = 0; i < holders.size(); ++i) {
+    const HolderGroup& group = holders[i];
+    if (i >= kMostHolders) {
+      rest += group.bytes;
+      continue;
+    }
+    text += "  " + Flush(FormatBytes(group.bytes), 8) + "  " +
+            Padded(std::string(BufferClassName(group.buffer_class)), 20) +
+            Flush(std::to_string(group.buffers), 5) +
+            (group.origin.empty() ? "" : "  " + group.origin) + "\n";
+  }
+  return rest == Bytes(0) ? text : text + "  " + Flush(FormatBytes(rest), 8) + "  others\n";
+}
+
+Json PrintStoppedJson(const Result& result,
+                      const LivePeak& at_stop,
+                      const Schedule& schedule,
+                      const Graph& graph) {
+  return {{"format", "dc-explanation/1"},
+          {"result", PrintResult(result)},
+          {"peak_live_bytes", at_stop.bytes.count()},
+          {"holders", HoldersJson(GroupHolders(at_stop, schedule, graph))}};
+}
 
 std::string PrintExplanation(const Explanation& explanation,
                              const Schedule& schedule,
@@ -272,7 +296,7 @@ std::string PrintExplanation(const Explanation& explanation,
          ExposureSection(explanation, schedule, graph) + CriticalSection(explanation) +
          ValueSection(explanation) + TiedSection(explanation, graph) +
          ShiftedSection(explanation, graph) + ChoiceSection(explanation) +
-         (memory ? MemorySection(explanation, schedule, graph) : "");
+         (memory ? PrintHolders(explanation.peak, "at the peak", schedule, graph) : "");
 }
 
 Json PrintExplanationJson(const Explanation& each, const Schedule& schedule, const Graph& graph) {
@@ -298,13 +322,6 @@ Json PrintExplanationJson(const Explanation& each, const Schedule& schedule, con
     critical.push_back(
         {{"what", share.what}, {"time_ns", share.time.ns()}, {"pieces", share.pieces}});
   }
-  Json holders = Json::array();
-  for (const HolderGroup& group : each.holders) {
-    holders.push_back({{"class", BufferClassName(group.buffer_class)},
-                       {"origin", group.origin},
-                       {"bytes", group.bytes.count()},
-                       {"buffers", group.buffers}});
-  }
   return {{"format", "dc-explanation/1"},
           {"result", PrintResult(each.result)},
           {"compute_alone_ns", each.compute_alone.ns()},
@@ -318,7 +335,7 @@ Json PrintExplanationJson(const Explanation& each, const Schedule& schedule, con
           {"tied", TiedJson(each.tied, graph)},
           {"shifted", ShiftedJson(each.shifted, graph)},
           {"peak_live_bytes", each.peak.bytes.count()},
-          {"holders", holders}};
+          {"holders", HoldersJson(GroupHolders(each.peak, schedule, graph))}};
 }
 
 }  // namespace dcsim

@@ -69,8 +69,15 @@ struct Explanation {
   std::vector<std::string> rivals;
   std::vector<ChoiceRow> choice;
   LivePeak peak;
-  std::vector<HolderGroup> holders;
 };
+
+/// Who is alive in `peak`, by class and origin, most bytes first.
+///
+///   when   "at the peak"
+std::string PrintHolders(const LivePeak& peak,
+                         const std::string& when,
+                         const Schedule& schedule,
+                         const Graph& graph);
 
 /// What a person reads; the holders of the peak only when `memory` is set.
 ///
@@ -82,6 +89,12 @@ std::string PrintExplanation(const Explanation& explanation,
                              const Schedule& schedule,
                              const Graph& graph,
                              bool memory);
+
+/// dc-explanation/1 (docs/formats.md) of a plan whose step stops: the result, and who was alive.
+Json PrintStoppedJson(const Result& result,
+                      const LivePeak& at_stop,
+                      const Schedule& schedule,
+                      const Graph& graph);
 
 /// dc-explanation/1 (docs/formats.md).
 Json PrintExplanationJson(const Explanation& explanation,

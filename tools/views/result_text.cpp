@@ -35,9 +35,8 @@ std::string StepLines(const Result& result, const Cluster& cluster) {
   return lines;
 }
 
-/// The largest classes at the peak, at most five, and the rest.
-std::string PeakNote(const Result& result) {
-  auto classes = result.peak_classes;
+/// The largest classes, at most five, and the rest.
+std::string ClassesNote(std::vector<ClassBytes> classes) {
   std::stable_sort(classes.begin(), classes.end(),
                    [](const ClassBytes& a, const ClassBytes& b) { return a.bytes > b.bytes; });
   constexpr std::size_t kShown = 5;
@@ -69,13 +68,43 @@ std::string MemoryLines(const Result& result, const GpuSpec& gpu) {
                        "with segments in another order" + OtherHosts(result))
            : "") +
       TableLine("  allocated", FormatBytes(result.peak_allocated), "") +
-      TableLine("  live", FormatBytes(result.peak_live), PeakNote(result)) +
+      TableLine("  live", FormatBytes(result.peak_live), ClassesNote(result.peak_classes)) +
       TableLine("after the step", FormatBytes(result.allocated_after_step), "allocated") +
       TableLine("on the GPU", FormatBytes(result.peak_reserved + result.outside_allocator),
                 "with " + FormatBytes(result.outside_allocator) + " of context, modules, NCCL");
   if (result.host_pinned > Bytes(0)) {
     lines += TableLine("pinned host memory", FormatBytes(result.host_pinned), "of each GPU");
   }
+  if (result.allocator_retries > 0) {
+    lines += TableLine("allocator retries", std::to_string(result.allocator_retries),
+                       "the cache was flushed to make room");
+  }
+  return lines;
+}
+
+/// What there was when a request failed. Nothing of a step that cannot begin: how far the
+/// allocation of what it needs came does not matter.
+std::string MemoryAtStop(const Result& result, const GpuSpec& gpu) {
+  const StopReport& stop = *result.stop;
+  const std::string outside = TableLine(
+      "outside the allocator", FormatBytes(result.outside_allocator), "context, modules, NCCL");
+  if (!stop.needed.empty()) {
+    return TableLine("before the first step", FormatBytes(SumOf(stop.needed)),
+                     ClassesNote(stop.needed)) +
+           TableLine("there is", FormatBytes(result.capacity),
+                     "that " + gpu.name + " leaves to tensors") +
+           outside;
+  }
+  const std::string op = stop.op.empty() || stop.task.starts_with(stop.op) ? "" : ", " + stop.op;
+  std::string lines =
+      TableLine("asked for", FormatBytes(stop.requested),
+                stop.requested_class + ", by " + stop.task + op +
+                    (stop.step == 0 ? ", in the first step" : "")) +
+      TableLine("reserved then", FormatBytes(result.peak_reserved),
+                "of " + FormatBytes(result.capacity) + " that " + gpu.name + " leaves to tensors") +
+      TableLine("  allocated", FormatBytes(result.peak_allocated), "") +
+      TableLine("  live", FormatBytes(result.peak_live), ClassesNote(result.peak_classes)) +
+      outside;
   if (result.allocator_retries > 0) {
     lines += TableLine("allocator retries", std::to_string(result.allocator_retries),
                        "the cache was flushed to make room");
@@ -126,6 +155,11 @@ std::string PartOf(Bytes part, Bytes whole) {
 /// The first line: whether the job runs.
 std::string VerdictLine(const Result& result, const Cluster& cluster) {
   const std::string reserved = PartOf(result.peak_reserved, result.capacity) + " reserved";
+  if (result.outcome == "out_of_memory" && !result.stop->needed.empty()) {
+    return "does not fit: needs " + FormatBytes(SumOf(result.stop->needed)) +
+           " of weights and states before the first step, there are " +
+           FormatBytes(result.capacity) + "\n";
+  }
   if (result.outcome == "out_of_memory") {
     return "does not fit: " + result.stop->task + " asks for " +
            FormatBytes(result.stop->requested) + " more, " + reserved + "\n";
@@ -150,7 +184,7 @@ std::string VerdictLine(const Result& result, const Cluster& cluster) {
 std::string PrintResultText(const Result& result, const Cluster& cluster) {
   const std::string title = VerdictLine(result, cluster) + Title(result, cluster);
   if (result.outcome == "out_of_memory") {
-    return title + MemoryLines(result, cluster.gpu);
+    return title + MemoryAtStop(result, cluster.gpu);
   }
   if (result.outcome != "completed") {
     return title;

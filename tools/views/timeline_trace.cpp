@@ -156,6 +156,19 @@ void AddCounters(TraceWriter& writer, const Timeline& timeline) {
   }
 }
 
+/// Where a step stopped, over all lanes.
+void AddStop(TraceWriter& writer, const Timeline& timeline) {
+  if (timeline.stop) {
+    writer.Add({{"ph", "i"},
+                {"name", timeline.stop->what},
+                {"cat", "stop"},
+                {"s", "g"},
+                {"pid", 0},
+                {"tid", kHostThread},
+                {"ts", Us(timeline.stop->time)}});
+  }
+}
+
 }  // namespace
 
 std::string PrintTimelineTrace(std::span<const Timeline> ranks,
@@ -168,12 +181,16 @@ std::string PrintTimelineTrace(std::span<const Timeline> ranks,
     AddSpans(writer, ranks[rank], schedule, graph);
     AddArrows(writer, ranks[rank], schedule, arrows);
     AddCounters(writer, ranks[rank]);
+    AddStop(writer, ranks[rank]);
   }
-  const Json header = {{"format", "dc-timeline/1"},
-                       {"origin", OriginName(ranks.front().origin)},
-                       {"workload", graph.name},
-                       {"step_time_ns", ranks.front().step_time.ns()},
-                       {"displayTimeUnit", "ms"}};
+  Json header = {{"format", "dc-timeline/1"},
+                 {"origin", OriginName(ranks.front().origin)},
+                 {"workload", graph.name},
+                 {"step_time_ns", ranks.front().step_time.ns()},
+                 {"displayTimeUnit", "ms"}};
+  if (const auto& stop = ranks.front().stop) {
+    header["stop"] = stop->what;
+  }
   std::string text = header.dump();
   text.pop_back();
   return text + ",\"traceEvents\":[\n" + writer.text() + "\n]}\n";
