@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "model/base/error.h"
 #include "model/ir/operator_schema.h"
 
 namespace dcsim {
@@ -32,6 +33,44 @@ bool IsConvolution(std::string_view target) {
   return target == "aten::convolution" || target == "aten::convolution_backward";
 }
 
+/// Names of operators are words between underscores; these are of products, whatever is added to
+/// them, and of networks that consist of products.
+bool HasProductWord(std::string_view target) {
+  constexpr std::array<std::string_view, 26> kWords = {
+      "mm",        "addmm", "bmm",    "baddbmm", "addbmm",     "mv",       "addmv",
+      "dot",       "vdot",  "inner",  "matmul",  "linear",     "bilinear", "trilinear",
+      "attention", "attn",  "gemm",   "einsum",  "tensordot",  "cdist",    "rnn",
+      "lstm",      "gru",   "linalg", "matrix",  "transformer"};
+  constexpr std::array<std::string_view, 3> kNone = {
+      // norms, and the gates of a recurrent cell
+      "aten::linalg_vector_norm", "aten::_thnn_fused_lstm_cell", "aten::_thnn_fused_gru_cell"};
+  const auto named = [target](std::string_view op) { return target.starts_with(op); };
+  if (std::any_of(kNone.begin(), kNone.end(), named)) {
+    return false;
+  }
+  const std::size_t space = target.find("::");
+  std::string_view name = space == std::string_view::npos ? target : target.substr(space + 2);
+  name = name.substr(0, name.find('.'));
+  while (!name.empty()) {
+    const std::size_t end = std::min(name.find('_'), name.size());
+    const std::string_view word = name.substr(0, end);
+    // conv2d, conv_transpose3d, convolution
+    if ((word.starts_with("conv") && !word.starts_with("conver")) ||
+        std::find(kWords.begin(), kWords.end(), word) != kWords.end()) {
+      return true;
+    }
+    name.remove_prefix(std::min(end + 1, name.size()));
+  }
+  return false;
+}
+
+/// A product must not pass for an op that multiplies nothing.
+[[noreturn]] void FailOnProduct(const Graph& graph, OpId id, const std::string& why) {
+  const std::string& module = graph.modules.empty() ? "" : graph.modules[graph.op(id).module];
+  throw Error(graph.name + ": op " + std::to_string(id.index()) + ", " +
+              std::string(graph.target(id)) + (module.empty() ? "" : " of " + module) + ": " + why);
+}
+
 /// Where each group of a grouped product ends stands behind its factors.
 bool HasOffsets(const Graph& graph, OpId id) {
   return IsGrouped(graph.target(id)) && graph.op(id).inputs.size() > 2;
@@ -59,7 +98,7 @@ ProductShape GroupedProduct(const Value& left, const Value& right, std::int64_t 
 std::int64_t MatmulFlops(const Graph& graph, OpId id) {
   const auto factors = FindFactors(graph, id);
   if (!factors) {
-    return 0;
+    FailOnProduct(graph, id, "expected two matrices to multiply");
   }
   const Value& left = graph.value(factors->left);
   const Value& right = graph.value(factors->right);
@@ -102,7 +141,7 @@ std::int64_t ConvolutionFlops(const Graph& graph, OpId id) {
   const bool backward = IsBackward(graph.target(id));
   const std::size_t first = backward ? 1 : 0;
   if (op.inputs.size() < first + 2 || op.outputs.empty()) {
-    return 0;
+    FailOnProduct(graph, id, "expected an input, a weight and a result");
   }
   const ValueId result = backward ? op.inputs[0] : op.first_output();
   const bool transposed = HasFlag(graph, op, "transposed");
@@ -201,6 +240,11 @@ OpClass ClassifyOp(const Graph& graph, OpId id) {
   if (IsAttention(target)) {
     return IsBackward(target) ? OpClass::kAttentionBackward : OpClass::kAttention;
   }
+  if (HasProductWord(target)) {
+    FailOnProduct(graph, id,
+                  "a product whose time and FLOPs are not modelled; aten::mm, addmm, bmm, baddbmm, "
+                  "_grouped_mm, convolution and fused attention are");
+  }
   return OpClass::kStreaming;
 }
 
@@ -211,7 +255,10 @@ std::int64_t CountFlops(const Graph& graph, OpId id) {
     case OpClass::kAttention:
     case OpClass::kAttentionBackward: {
       const auto shape = FindAttention(graph, id);
-      return shape ? AttentionFlops(*shape, /*recomputes_scores=*/true) : 0;
+      if (!shape) {
+        FailOnProduct(graph, id, "expected queries, keys and values of four dimensions");
+      }
+      return AttentionFlops(*shape, /*recomputes_scores=*/true);
     }
     case OpClass::kStreaming:
       return 0;

@@ -12,6 +12,8 @@ namespace dcsim {
 /// What an op computes; chooses the efficiency of the roofline.
 enum class OpClass : std::uint8_t { kMatmul, kAttention, kAttentionBackward, kStreaming };
 
+/// Throws Error for an op that multiplies matrices, by its name, and is none of those that
+/// CountFlops knows: its time would be that of copies.
 OpClass ClassifyOp(const Graph& graph, OpId id);
 
 /// A fused attention: queries [batch, heads, queries, head_dim], keys [batch, key_heads, keys,
@@ -67,6 +69,9 @@ std::optional<ProductFactors> FindFactors(const Graph& graph, OpId id);
 ///   attention         2 * batch * heads * queries * keys * (head_dim + value_dim), half of it when
 ///                     causal with as many queries as keys
 ///   its backward      the same of three head_dim and two value_dim (five products instead of two)
+///
+/// Throws Error for products that it does not know (ClassifyOp), and for known ones whose tensors
+/// have other dimensions.
 ///
 /// Source: PyTorch torch/utils/flop_counter.py, which counts causal attention whole.
 std::int64_t CountFlops(const Graph& graph, OpId id);

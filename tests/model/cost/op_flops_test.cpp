@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "model/ir/graph_text.h"
+#include "tests/support/error_text.h"
 #include "tests/support/workloads.h"
 
 namespace dcsim {
@@ -213,6 +214,65 @@ TEST(CountBytesTest, LossReadsNoLogProbabilities) {
 TEST(CountBytesTest, UnusedReturnsAreNotWritten) {
   const Graph graph = OneOp("input a float32[4]", "y: float32[4], _ = aten::native_dropout(a)");
   EXPECT_EQ(CountBytes(graph, OpId(0)), Bytes(16 + 16));
+}
+
+std::string ClassifyError(const std::string& op) {
+  const Graph graph =
+      OneOp("input a bfloat16[3,5]\ninput b bfloat16[5]", "y: bfloat16[3] = " + op + "(a, b)");
+  return ErrorText([&] { ClassifyOp(graph, OpId(0)); });
+}
+
+TEST(ClassifyOpTest, UnknownProductsAreRefusedByName) {
+  for (const std::string op : {"aten::_scaled_mm",
+                               "aten::mv",
+                               "aten::addmv",
+                               "aten::dot",
+                               "aten::vdot",
+                               "aten::_int_mm",
+                               "aten::linear",
+                               "aten::matmul.out",
+                               "aten::einsum",
+                               "aten::conv2d",
+                               "aten::conv_tbc",
+                               "aten::cudnn_convolution",
+                               "aten::_trilinear",
+                               "aten::_cdist_forward",
+                               "aten::lstm.input",
+                               "aten::linalg_solve",
+                               "aten::_sparse_mm",
+                               "aten::_cudnn_rnn",
+                               "aten::_weight_int4pack_mm",
+                               "aten::_cudnn_attention_forward",
+                               "flash_attn::_flash_attn_forward",
+                               "my::gemm_fp8"}) {
+    EXPECT_TRUE(ClassifyError(op).starts_with("g: op 0, " + op + ": a product whose time")) << op;
+  }
+}
+
+TEST(ClassifyOpTest, NamesThatSoundAlikeAreNoProducts) {
+  for (const std::string op :
+       {"aten::mul.Tensor", "aten::addcmul", "aten::upsample_bilinear2d", "aten::dropout",
+        "aten::linalg_vector_norm", "aten::_thnn_fused_lstm_cell", "aten::cumsum", "aten::conj",
+        "aten::convert_element_type", "aten::native_layer_norm", "my::loss"}) {
+    const Graph graph = OneOp("input a bfloat16[3]", "y: bfloat16[3] = " + op + "(a)");
+    EXPECT_EQ(ClassifyOp(graph, OpId(0)), OpClass::kStreaming) << op;
+  }
+}
+
+TEST(CountFlopsTest, AttentionOfOtherShapesIsRefused) {
+  const Graph graph =
+      OneOp("input q bfloat16[8,64]\ninput k bfloat16[8,64]\ninput v bfloat16[8,64]",
+            "y: bfloat16[8,64] = aten::_flash_attention_forward(q, k, v)");
+  EXPECT_EQ(ErrorText([&] { CountFlops(graph, OpId(0)); }),
+            "g: op 0, aten::_flash_attention_forward: expected queries, keys and values of four "
+            "dimensions");
+}
+
+// Nothing that was recorded is refused.
+TEST(ClassifyOpTest, AllOpsOfCommittedWorkloadsAreKnown) {
+  for (const std::string name : {"tiny-llama", "qwen3-8b", "mlp-8x4096", "llama-3.2-1b"}) {
+    EXPECT_GT(CountModelFlops(WorkloadGraph(name)), 0) << name;
+  }
 }
 
 TEST(CountModelFlopsTest, RecomputedOpsDoNotCount) {
