@@ -36,7 +36,7 @@ void ShowCase(const ProfiledWorkload& loaded,
   std::string text =
       PrintComparison({name, executed.result, std::move(prediction.result),
                        PredictWithHost(executed.result, loaded, execution.plan, with_delays)});
-  if (!executed.timelines.empty() && prediction.timeline) {
+  if (!executed.timelines.empty() && prediction.timeline && !prediction.stop) {
     // A schedule with a profile's footprints has the same tasks and works as one without.
     text += PrintDifferences(*prediction.timeline, executed.timelines.front(), execution.schedule,
                              loaded.workload.graph);

@@ -81,7 +81,7 @@ ReportedPlan ReportPlan(const LoadedSearch& loaded, Plan plan) {
   RequireCorrect(schedule, loaded.workload.graph);
   Prediction prediction = Predict(schedule, plan, loaded.inputs(), /*keep_timeline=*/true);
   std::vector<Duration> exposed(CollectiveKindNames().size());
-  if (prediction.timeline) {
+  if (prediction.timeline && !prediction.stop) {
     exposed = ExposedByKind(FindExposure(*prediction.timeline, schedule), schedule);
   }
   return {std::move(plan), std::move(prediction.result), std::move(exposed)};

@@ -25,6 +25,11 @@ Result Completed() {
   result.cluster = {{"name", "c"}};
   result.plan = {{"stage", 3}};
   result.gpus = 4;
+  result.verdict = "fits";
+  result.forward = Duration::FromNs(900);
+  result.backward = Duration::FromNs(1900);
+  result.optimizer = Duration::FromNs(200);
+  result.capacity = Bytes(17);
   result.compute_gaps = Duration::FromNs(13);
   result.exposed_gaps = Duration::FromNs(14);
   result.exposed_starts = Duration::FromNs(16);
@@ -43,6 +48,7 @@ TEST(ResultTest, PrintsEveryDocumentedKey) {
       PrintResult(Completed()).dump(),
       R"({"format":"dc-result/1","origin":"predicted","outcome":"completed","stop":null,)"
       R"("step_time_ns":3000,"bound_ns":11,"compute_ns":2000,"exposed_communication_ns":1000,)"
+      R"("verdict":"fits","forward_ns":900,"backward_ns":1900,"optimizer_ns":200,"capacity_bytes":17,)"
       R"("compute_gaps_ns":13,"exposed_gaps_ns":14,"exposed_starts_ns":16,"peak_reserved_most_bytes":15,"peak_live_bytes":1,"peak_allocated_bytes":2,"peak_active_bytes":3,)"
       R"("peak_reserved_bytes":4,"outside_allocator_bytes":12,"allocated_after_step_bytes":5,"allocator_retries":6,)"
       R"("host_pinned_bytes":0,"peak_live_bytes_by_class":{"activations":10},)"
@@ -109,9 +115,23 @@ TEST(ResultTest, UnknownBoundIsNull) {
 TEST(ResultTest, StopSaysWhereAndHowMuch) {
   Result result = Completed();
   result.outcome = "out_of_memory";
-  result.stop = StopReport{"aten::mm model", Bytes(4096), 1};
+  result.stop = StopReport{"aten::mm model", Bytes(4096), 1, "aten::mm", "activations", {}};
+  const Json json = PrintResult(result);
+  EXPECT_EQ(json["stop"].dump(),
+            R"({"task":"aten::mm model","op":"aten::mm","requested_bytes":4096,)"
+            R"("requested_class":"activations","step":1,"needed_bytes_by_class":null})");
+  EXPECT_TRUE(json["allocated_after_step_bytes"].is_null());
+}
+
+TEST(ResultTest, StopBeforeTheFirstStepSaysWhatIsNeeded) {
+  Result result = Completed();
+  result.outcome = "out_of_memory";
+  result.stop = StopReport{"allocation", Bytes(4096)};
+  result.stop->needed = {{BufferClass::kParameter, Bytes(30)}, {BufferClass::kMaster, Bytes(60)}};
+  EXPECT_EQ(SumOf(result.stop->needed), Bytes(90));
   EXPECT_EQ(PrintResult(result)["stop"].dump(),
-            R"({"task":"aten::mm model","requested_bytes":4096,"step":1})");
+            R"({"task":"allocation","op":null,"requested_bytes":4096,"requested_class":null,)"
+            R"("step":0,"needed_bytes_by_class":{"parameters":30,"master weights":60}})");
 }
 
 // Two runs are compared byte for byte, so shares have six decimals.

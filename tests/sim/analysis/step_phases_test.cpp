@@ -17,13 +17,21 @@ TaskId AddOnCompute(StepKit& kit, TaskKind kind, std::int64_t ns, std::vector<Ta
   return kit.Add(draft, {ns});
 }
 
-StepPhases Phases(StepKit& kit, const SimulationOptions& options) {
-  static const Graph graph;
-  StepPhases phases(kit.schedule(), graph, options.warmup_steps);
-  const std::array<Observer*, 1> observers = {&phases};
-  Simulate(kit.schedule(), kit.costs(), options, observers);
-  return phases;
-}
+/// Times of the phases of the step behind the warm-up.
+struct PhaseTimes {
+  PhaseTimes(StepKit& kit, const SimulationOptions& options) {
+    const Graph graph;
+    StepPhases phases(kit.schedule(), graph, options.warmup_steps);
+    const std::array<Observer*, 1> observers = {&phases};
+    Simulate(kit.schedule(), kit.costs(), options, observers);
+    forward = phases.time(StepPhase::kForward);
+    backward = phases.time(StepPhase::kBackward);
+    optimizer = phases.time(StepPhase::kOptimizer);
+  }
+  Duration forward;
+  Duration backward;
+  Duration optimizer;
+};
 
 /// Forward at [0, 10), backward at [10, 30), its reduction at [0, 50), which the optimizer at
 /// [50, 60) waits for, the updated parameters' gather at [60, 90).
@@ -38,10 +46,10 @@ void AddStep(StepKit& kit) {
 TEST(StepPhasesTest, WhatComputeWaitsForCountsToThePhaseBefore) {
   StepKit kit;
   AddStep(kit);
-  const StepPhases phases = Phases(kit, OneStep());
-  EXPECT_EQ(phases.time(StepPhase::kForward), Duration::FromNs(10));
-  EXPECT_EQ(phases.time(StepPhase::kBackward), Duration::FromNs(40));
-  EXPECT_EQ(phases.time(StepPhase::kOptimizer), Duration::FromNs(40));
+  const PhaseTimes phases(kit, OneStep());
+  EXPECT_EQ(phases.forward, Duration::FromNs(10));
+  EXPECT_EQ(phases.backward, Duration::FromNs(40));
+  EXPECT_EQ(phases.optimizer, Duration::FromNs(40));
 }
 
 TEST(StepPhasesTest, OneStepCountsAlone) {
@@ -49,10 +57,9 @@ TEST(StepPhasesTest, OneStepCountsAlone) {
   AddStep(kit);
   SimulationOptions options = Steps(2);
   options.warmup_steps = 1;
-  StepPhases phases = Phases(kit, options);
+  const PhaseTimes phases(kit, options);
   // The second step's forward begins at 60, beside the gather of the first, which ends at 90.
-  const Duration all = phases.time(StepPhase::kForward) + phases.time(StepPhase::kBackward) +
-                       phases.time(StepPhase::kOptimizer);
+  const Duration all = phases.forward + phases.backward + phases.optimizer;
   RunRecord record = kit.Run(options);
   EXPECT_EQ(all, record.ended[1].time - record.ended[0].time);
 }
@@ -64,10 +71,10 @@ TEST(StepPhasesTest, MicroStepsAddUp) {
   AddOnCompute(kit, TaskKind::kOptimizerStep, 5);
   AddOnCompute(kit, TaskKind::kAccumulate, 20);
   AddOnCompute(kit, TaskKind::kOptimizerStep, 5);
-  const StepPhases phases = Phases(kit, OneStep());
-  EXPECT_EQ(phases.time(StepPhase::kForward), Duration::FromNs(10));
-  EXPECT_EQ(phases.time(StepPhase::kBackward), Duration::FromNs(40));
-  EXPECT_EQ(phases.time(StepPhase::kOptimizer), Duration::FromNs(10));
+  const PhaseTimes phases(kit, OneStep());
+  EXPECT_EQ(phases.forward, Duration::FromNs(10));
+  EXPECT_EQ(phases.backward, Duration::FromNs(40));
+  EXPECT_EQ(phases.optimizer, Duration::FromNs(10));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "model/ir/graph_text.h"
+#include "model/ir/task_label.h"
 #include "sim/analysis/critical_path.h"
 #include "tests/tools/views/predicted_step.h"
 
@@ -63,6 +64,30 @@ TEST(DagModelTest, TitleSaysWhatIsDrawn) {
   const PredictedStep step = PredictStack(1);
   EXPECT_THAT(Fold(step).title, HasSubstr("stack, ZeRO-3, 2 ranks: step "));
   EXPECT_THAT(Fold(step).title, HasSubstr("(predicted)"));
+}
+
+// A step that stopped at its first product has no backward and no critical path.
+TEST(DagModelTest, StoppedStepIsDrawnUpToTheStop) {
+  PredictedStep step = PredictStack(1);
+  std::size_t product = 0;
+  while (TaskLabel(step.schedule, step.graph, TaskId(product)) != "aten::mm model.layers.0.up") {
+    ++product;
+  }
+  step.timeline.stop = TimelineStop{TaskId(product), SimTime(), "out of memory: up"};
+  const DagModel model = Fold(step);
+  EXPECT_THAT(model.title, HasSubstr(": out of memory: up after "));
+  EXPECT_THAT(
+      Names(model),
+      ElementsAre("forward / gather model.embed.weight", "forward / model.embed",
+                  "forward / model.layers.0 / gather up.weight", "forward / model.layers.0 / up"));
+  EXPECT_EQ(model.nodes.back().critical, Duration());
+}
+
+TEST(DagModelTest, StepThatCannotBeginHasNoNodes) {
+  PredictedStep step = PredictStack(1);
+  step.timeline = Timeline();
+  step.timeline.stop = TimelineStop{TaskId::None(), SimTime(), "out of memory"};
+  EXPECT_THAT(Names(Fold(step)), IsEmpty());
 }
 
 // Ops stand for their module, gathers for their parameter, in the box of their layer and phase. The
