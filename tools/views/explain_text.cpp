@@ -39,9 +39,10 @@ std::string StepSection(const Explanation& each) {
   const Duration slowed = result.compute - each.compute_alone;
   const Duration idle = result.step_time - result.compute - result.exposed_communication;
   return TableLine("step time", FormatDuration(result.step_time), "") +
-         TableLine("  compute, undisturbed", FormatDuration(each.compute_alone),
-                   OfStep(each.compute_alone, each) + " of the step") +
-         TableLine("  slowed beside others", FormatDuration(slowed), OfStep(slowed, each)) +
+         TableLine("  kernels alone", FormatDuration(each.compute_alone),
+                   OfStep(each.compute_alone, each) + " of the step, nothing beside them") +
+         TableLine("  slowed beside others", FormatDuration(slowed),
+                   OfStep(slowed, each) + ", with kernels alone: simulate's compute") +
          TableLine("  exposed communication", FormatDuration(result.exposed_communication),
                    OfStep(result.exposed_communication, each)) +
          TableLine("  idle otherwise", FormatDuration(idle), OfStep(idle, each));

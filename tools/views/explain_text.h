@@ -82,8 +82,8 @@ std::string PrintHolders(const LivePeak& peak,
 /// What a person reads; the holders of the peak only when `memory` is set.
 ///
 ///   step time                   553 ms
-///     compute, undisturbed      517 ms   93.5 % of the step
-///     slowed beside others     28.1 ms    5.1 %
+///     kernels alone             517 ms   93.5 % of the step, nothing beside them
+///     slowed beside others     28.1 ms    5.1 %, with kernels alone: simulate's compute
 ///     ...
 std::string PrintExplanation(const Explanation& explanation,
                              const Schedule& schedule,

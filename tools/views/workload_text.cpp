@@ -164,8 +164,9 @@ std::string PrintCoverageText(const Graph& graph,
       "\non " + cluster.gpu.name + " (" + cluster.name + ")\n" +
       TableLine("ops measured", Count(coverage.measured),
                 "of " + Count(coverage.kernels) + " that launch kernels") +
-      TableLine("compute of a micro-step", FormatDuration(all),
-                profile == nullptr ? "estimated" : "measured where a profile says so");
+      TableLine("op times of a micro-step", FormatDuration(all),
+                profile == nullptr ? "summed, estimated"
+                                   : "summed, as profiled, estimated where the profile says none");
   for (std::size_t i = 0; i < kClassNames.size(); ++i) {
     text += TableLine("  " + std::string(kClassNames[i]), FormatDuration(coverage.time[i]),
                       Percent(ShareOf(coverage.time[i], all)));
