@@ -1,6 +1,7 @@
 #include "model/base/scaled.h"
 #include "model/cost/cluster.h"
 #include "model/cost/gpu_reader.h"
+#include "model/ir/name_reader.h"
 
 namespace dcsim {
 namespace {
@@ -225,7 +226,7 @@ Cluster ReadCluster(const Json& document, const Locator& locate) {
   ObjectReader object(document, root, faults);
   Cluster cluster;
   object.Require("format");
-  object.Required("name", ReadString, cluster.name);
+  object.Required("name", ReadName, cluster.name);
   ReadCount(object, "nodes", cluster.nodes);
   ReadCount(object, "gpus_per_node", cluster.gpus_per_node);
   if (const Json* gpu = object.Require("gpu")) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/base/control_text.h"
 #include "model/base/error.h"
 #include "model/base/quantity.h"
 
@@ -84,7 +85,10 @@ class DocumentBuilder : public nlohmann::json_sax<Json> {
   bool number_integer(std::int64_t value) override { return Add(value) != nullptr; }
   bool number_unsigned(std::uint64_t value) override { return Add(value) != nullptr; }
   bool number_float(double value, const std::string&) override { return Add(value) != nullptr; }
-  bool string(std::string& value) override { return Add(std::move(value)) != nullptr; }
+  bool string(std::string& value) override {
+    RequirePrintable(value);
+    return Add(std::move(value)) != nullptr;
+  }
   bool binary(Json::binary_t&) override { return false; }  // JSON has none
   bool start_object(std::size_t) override { return Open(Json::object()); }
   bool start_array(std::size_t) override { return Open(Json::array()); }
@@ -92,6 +96,7 @@ class DocumentBuilder : public nlohmann::json_sax<Json> {
   bool end_array() override { return Close(); }
 
   bool key(std::string& name) override {
+    RequirePrintable(name);
     auto& fields = open_.back()->get_ref<Json::object_t&>();
     const auto [field, is_new] = fields.emplace(name, Json());
     if (!is_new) {
@@ -115,6 +120,14 @@ class DocumentBuilder : public nlohmann::json_sax<Json> {
   static constexpr std::size_t kDeepest = 64;
   static constexpr std::size_t kMostKeys = 4096;          // duplicates are looked for one by one
   static constexpr std::size_t kMostValues = 10'000'000;  // the graph of an 8B model has 300,000
+
+  /// Texts come back in reports and messages, which a terminal shows.
+  void RequirePrintable(const std::string& text) const {
+    if (const auto at = FindControlCharacter(text)) {
+      throw Error(file_ + ": expected texts without control characters, found one behind '" +
+                  text.substr(0, std::min<std::size_t>(*at, 60)) + "'");
+    }
+  }
 
   /// Puts a value where the text has come to, and gives its place.
   Json* Add(Json value) {

@@ -7,6 +7,7 @@
 #include "model/ir/document.h"
 #include "model/ir/graph_checks.h"
 #include "model/ir/graph_names.h"
+#include "model/ir/name_reader.h"
 
 namespace dcsim {
 namespace {
@@ -147,7 +148,9 @@ void ReadInput(ReadState& state, const Json& element, const Path& path) {
       input.fill = static_cast<FillKind>(index.value_or(0));
     }
     if (input.fill == FillKind::kTokens) {
-      fields.Required("vocabulary", ReadInteger, input.vocabulary);
+      if (fields.Required("vocabulary", ReadInteger, input.vocabulary) && input.vocabulary < 1) {
+        state.faults.Add(fields.At("vocabulary"), "expected a count of 1 or more");
+      }
     }
     fields.RejectUnknown();
   }
@@ -259,13 +262,17 @@ void ReadStrings(ObjectReader& document, std::string_view key, std::vector<std::
   });
 }
 
+/// Tokens of a micro-step; with as many micro-steps and ranks as plans have, 64 bits hold all.
+constexpr std::int64_t kMostTokens = 1'000'000'000'000;
+
 void ReadHeader(ReadState& state, ObjectReader& document) {
   Graph& graph = state.graph;
   document.Require("format");
-  document.Required("name", ReadString, graph.name);
+  document.Required("name", ReadName, graph.name);
   document.Required("tokens", ReadInteger, graph.tokens);
-  if (graph.tokens < 0) {
-    state.faults.Add(document.At("tokens"), "expected a count of 0 or more");
+  if (graph.tokens < 0 || graph.tokens > kMostTokens) {
+    state.faults.Add(document.At("tokens"),
+                     "expected a count from 0 to " + std::to_string(kMostTokens));
   }
   if (const Json* recorder = document.Require("recorder")) {
     graph.notes.recorder = recorder->dump();
@@ -275,6 +282,10 @@ void ReadHeader(ReadState& state, ObjectReader& document) {
     }
   }
   if (const Json* options = document.Require("options")) {
+    const Path path = document.At("options");
+    ObjectReader fields(*options, path, state.faults);
+    std::string partitioner;
+    fields.Optional("partitioner", ReadString, partitioner);
     graph.notes.options = options->dump();
   }
 }

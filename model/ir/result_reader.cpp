@@ -20,12 +20,25 @@ std::int64_t ReadAmount(ObjectReader& object, std::string_view key) {
   return amount;
 }
 
+/// So large that sums over all that a result lists still fit 64 bits: eleven days in ns, a PiB.
+constexpr std::int64_t kMostAmount = 1'000'000'000'000'000;
+
+std::int64_t ReadBelow(ObjectReader& object, std::string_view key, std::string_view unit) {
+  const std::int64_t amount = ReadAmount(object, key);
+  if (amount > kMostAmount) {
+    object.faults().Add(object.At(key), "expected at most " + std::to_string(kMostAmount) + " " +
+                                            std::string(unit));
+    return 0;
+  }
+  return amount;
+}
+
 void ReadNs(ObjectReader& object, std::string_view key, Duration& target) {
-  target = Duration::FromNs(ReadAmount(object, key));
+  target = Duration::FromNs(ReadBelow(object, key, "ns"));
 }
 
 void ReadByteCount(ObjectReader& object, std::string_view key, Bytes& target) {
-  target = Bytes(ReadAmount(object, key));
+  target = Bytes(ReadBelow(object, key, "bytes"));
 }
 
 CollectiveTotals ReadCollective(const Json& value, const Path& path, Faults& faults) {
@@ -79,7 +92,11 @@ std::vector<std::optional<Duration>> ReadTimes(ObjectReader& fields, const char*
   for (std::size_t i = 0; times != nullptr && i < times->size(); ++i) {
     auto& time = read.emplace_back();
     if (!(*times)[i].is_null()) {
-      if (const auto ns = ReadInteger((*times)[i], Path(list, i), fields.faults())) {
+      const auto ns = ReadInteger((*times)[i], Path(list, i), fields.faults());
+      if (ns && (*ns < 0 || *ns > kMostAmount)) {
+        fields.faults().Add(Path(list, i),
+                            "expected from 0 to " + std::to_string(kMostAmount) + " ns");
+      } else if (ns) {
         time = Duration::FromNs(*ns);
       }
     }

@@ -14,6 +14,7 @@ std::optional<StepPhase> PhaseOf(const Task& task, const Schedule& schedule, con
     case TaskKind::kMakeContiguous:
     case TaskKind::kReduceGradCopy:
     case TaskKind::kPreDivide:
+    case TaskKind::kCastBucket:
     case TaskKind::kFlatten:
     case TaskKind::kUnflatten:
     case TaskKind::kStoreReduced:

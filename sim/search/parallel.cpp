@@ -4,6 +4,7 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -50,7 +51,11 @@ void ParallelFor(std::size_t count,
   };
   std::vector<std::thread> helpers;
   for (std::size_t i = 1; i < std::min<std::size_t>(threads, count); ++i) {
-    helpers.emplace_back(work);
+    try {
+      helpers.emplace_back(work);
+    } catch (const std::system_error&) {
+      break;  // those that the system gives do all the work
+    }
   }
   work();
   for (std::thread& helper : helpers) {

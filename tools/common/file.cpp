@@ -6,7 +6,12 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <iostream>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <poll.h>
+#include <set>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -36,11 +41,65 @@ void RejectMissing(const std::string& path) {
   }
 }
 
-/// Whether the file begins with gzip's two magic bytes.
-bool IsGzip(const std::string& path) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
-                                                             std::fclose);
-  return file != nullptr && std::fgetc(file.get()) == 0x1f && std::fgetc(file.get()) == 0x8b;
+/// What a file is whatever its name is: links and "./" have many names for one.
+using FileId = std::pair<dev_t, ino_t>;
+
+/// The files that this process has read.
+class FilesRead {
+ public:
+  void Add(const struct stat& status) {
+    const std::lock_guard lock(mutex_);
+    files_.insert({status.st_dev, status.st_ino});
+  }
+  bool Contains(const struct stat& status) {
+    const std::lock_guard lock(mutex_);
+    return files_.contains({status.st_dev, status.st_ino});
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<FileId> files_;
+};
+
+FilesRead& ReadSoFar() {
+  static FilesRead files;
+  return files;
+}
+
+/// Waits until somebody writes to a pipe, or has opened it to do so.
+void AwaitWriter(int file, const std::string& path) {
+  constexpr int kSlice = 50;   // ms
+  constexpr int kSlices = 60;  // three seconds in all
+  for (int i = 0; i < kSlices; ++i) {
+    pollfd state{file, POLLIN, 0};
+    char byte = 0;
+    if (::poll(&state, 1, kSlice) > 0) {
+      return;
+    }
+    const ssize_t count = ::read(file, &byte, 1);
+    if (count > 0) {  // came between the two calls, and cannot be put back
+      throw SystemError(path + ": a pipe that is written to just now; try again");
+    }
+    if (count < 0) {  // somebody has it open and writes later
+      return;
+    }
+  }
+  throw Error(path + ": a pipe to which nobody writes");
+}
+
+/// The file, open for reading. A pipe is opened without waiting for its other end.
+int OpenToRead(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  struct stat status {};
+  if (file < 0 || ::fstat(file, &status) != 0) {
+    FailOnFile("open", path, errno);
+  }
+  if (S_ISFIFO(status.st_mode)) {
+    AwaitWriter(file, path);
+  }
+  ::fcntl(file, F_SETFL, 0);
+  ReadSoFar().Add(status);
+  return file;
 }
 
 std::string Compress(std::string_view content) {
@@ -97,6 +156,28 @@ bool IsSpecialFile(const std::string& path) {
   return std::filesystem::is_other(status);
 }
 
+/// Why nothing can be written there, whatever the disk says; empty where it can.
+std::string WhyNoOutput(const std::string& path) {
+  namespace fs = std::filesystem;
+  const fs::path parent = fs::path(path).parent_path();
+  if (!parent.empty() && !IsDirectory(parent.string())) {
+    return "no such folder " + parent.string() + "; make it first";
+  }
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) {
+    return "";
+  }
+  if (S_ISDIR(status.st_mode)) {
+    return "expected a file, found a folder";
+  }
+  constexpr mode_t kAnybody = S_IWUSR | S_IWGRP | S_IWOTH;  // of whom root need not be one
+  if ((status.st_mode & kAnybody) == 0 || ::access(path.c_str(), W_OK) != 0) {
+    return "the file is read-only";
+  }
+  const bool replaces = S_ISREG(status.st_mode) && ReadSoFar().Contains(status);
+  return replaces ? "this is one of the files that were read; name another one" : "";
+}
+
 void WriteStandardOutput(std::string_view content) {
   std::cout.write(content.data(), static_cast<std::streamsize>(content.size()));
   std::cout.flush();
@@ -107,6 +188,31 @@ void WriteStandardOutput(std::string_view content) {
 
 }  // namespace
 
+void CheckOutputs(const std::vector<OutputOption>& outputs) {
+  std::map<std::string, std::string> flags;  // by path
+  for (const auto& [flag, path] : outputs) {
+    if (path.empty()) {
+      continue;
+    }
+    const std::string clean = std::filesystem::path(path).lexically_normal().string();
+    const auto [first, is_new] = flags.emplace(clean, flag);
+    if (!is_new) {
+      throw Error(flag + " " + path + ": " + first->second + " has the same name");
+    }
+    if (path == "-") {
+      continue;
+    }
+    const std::string why = WhyNoOutput(path);
+    if (!why.empty()) {
+      throw Error(flag + " " + path + ": " + why);
+    }
+    const std::string folder = std::filesystem::path(path).parent_path().string();
+    if (!IsSpecialFile(path) && ::access(folder.empty() ? "." : folder.c_str(), W_OK) != 0) {
+      FailOnFile("write", path, errno);
+    }
+  }
+}
+
 void RequireFolder(std::string_view flag, const std::string& folder) {
   if (!IsDirectory(folder)) {
     throw Error(std::string(flag) + " " + folder + ": no such folder; make it first");
@@ -114,13 +220,26 @@ void RequireFolder(std::string_view flag, const std::string& folder) {
 }
 
 bool FileExists(const std::string& path) {
-  std::error_code ignored;
-  return std::filesystem::exists(path, ignored);
+  std::error_code error;
+  if (std::filesystem::exists(path, error)) {
+    return true;
+  }
+  if (std::filesystem::is_symlink(std::filesystem::symlink_status(path, error))) {
+    throw Error(path + ": a link to " + std::filesystem::read_symlink(path, error).string() +
+                ", which leads nowhere");
+  }
+  return false;
 }
 
 bool IsDirectory(const std::string& path) {
   std::error_code ignored;
   return std::filesystem::is_directory(path, ignored);
+}
+
+void RemoveFile(const std::string& path) {
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) {
+    FailOnFile("remove", path, errno);
+  }
 }
 
 void MakeFolder(const std::string& path) {
@@ -133,12 +252,12 @@ void MakeFolder(const std::string& path) {
 
 std::string ReadFile(const std::string& path) {
   RejectMissing(path);
-  if (path.ends_with(".gz") && !IsGzip(path)) {
-    throw Error(path + ": not a gzip file");
-  }
-  const GzHandle file(gzopen(path.c_str(), "rb"));  // reads uncompressed files as they are
+  const GzHandle file(gzdopen(OpenToRead(path), "rb"));  // reads uncompressed files as they are
   if (file == nullptr) {
     FailOnFile("open", path, errno);
+  }
+  if (path.ends_with(".gz") && gzdirect(file.get()) != 0) {
+    throw Error(path + ": not a gzip file");
   }
   std::string content;
   while (true) {
@@ -147,11 +266,11 @@ std::string ReadFile(const std::string& path) {
     const int count = gzread(file.get(), content.data() + size, static_cast<unsigned>(kChunk));
     if (count < 0) {
       int code = 0;
-      const std::string_view message = gzerror(file.get(), &code);  // "`path`: what is wrong"
+      const std::string_view message = gzerror(file.get(), &code);  // "<fd:3>: what is wrong"
       if (code == Z_ERRNO) {
         FailOnFile("read", path, errno);
       }
-      const std::size_t named = message.starts_with(path + ": ") ? path.size() + 2 : 0;
+      const std::size_t named = message.starts_with("<fd:") ? message.find(": ") + 2 : 0;
       throw Error(path + ": damaged gzip data: " + std::string(message.substr(named)));
     }
     content.resize(size + static_cast<std::size_t>(count));

@@ -116,7 +116,13 @@ Plan TakeRecording(const YamlDocument& document,
                    const std::string& path) {
   const Json& json = document.json();
   const Locator locate = document.locator();
-  const Json plan_json = json.value("plan", Json());
+  Faults faults(locate);
+  const Path root;
+  ObjectReader fields(json, root, faults);
+  const Json* recorded = fields.RequireArray("collectives");
+  const Json* recorded_plan = fields.Require("plan");
+  faults.ThrowIfAny();
+  const Json& plan_json = *recorded_plan;
   const auto locate_plan = [&](const std::string& pointer) { return locate("/plan" + pointer); };
   Plan plan = TakePlan(plan_json, locate_plan, overrides, graph, ranks, path);
   const Json expected =
@@ -126,10 +132,9 @@ Plan TakeRecording(const YamlDocument& document,
       throw Error(locate("/" + key) + ": expected " + expected[key].dump());
     }
   }
-  const Json recorded = json.value("collectives", Json::array());
-  const std::size_t count = std::max(recorded.size(), expected["collectives"].size());
+  const std::size_t count = std::max(recorded->size(), expected["collectives"].size());
   for (std::size_t i = 0; i < count; ++i) {
-    const Json own = i < recorded.size() ? recorded[i] : Json();
+    const Json own = i < recorded->size() ? (*recorded)[i] : Json();
     const Json made = i < expected["collectives"].size() ? expected["collectives"][i] : Json();
     if (own != made) {
       throw Error(locate("/collectives/" + std::to_string(i)) +
@@ -222,11 +227,17 @@ ProfiledWorkload LoadProfiledWorkload(const std::string& folder,
 }
 
 Cluster LoadCluster(const std::string& path, const std::vector<Override>& overrides) {
-  YamlDocument document = LoadYaml(path, "cluster file");
+  return ReadClusterDocument(LoadYaml(path, "cluster file"), fs::path(path).parent_path(),
+                             overrides);
+}
+
+Cluster ReadClusterDocument(YamlDocument document,
+                            const std::filesystem::path& folder,
+                            const std::vector<Override>& overrides) {
   const auto gpu =
       document.json().is_object() ? document.json().find("gpu") : document.json().end();
   if (document.json().is_object() && gpu != document.json().end() && gpu->is_string()) {
-    const fs::path file = fs::path(path).parent_path() / gpu->get<std::string>();
+    const fs::path file = folder / gpu->get<std::string>();
     if (!FileExists(file.string())) {
       throw Error(document.locator()("/gpu") + ": no such file " + file.string());
     }

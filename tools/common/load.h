@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -61,6 +62,11 @@ struct Override {
 /// Reads a cluster file; its "gpu" is the path of a GPU file, from the cluster file's folder.
 /// Overrides change fields, those of the GPU under "gpu.", before anything is checked.
 Cluster LoadCluster(const std::string& path, const std::vector<Override>& overrides = {});
+
+/// The same of a document that has been parsed; its "gpu" is a path from `folder`.
+Cluster ReadClusterDocument(YamlDocument document,
+                            const std::filesystem::path& folder,
+                            const std::vector<Override>& overrides = {});
 
 /// Splits the "key=value" of an option. Throws Error without '='.
 Override ParseOverride(const std::string& text, const std::string& option = "--set");

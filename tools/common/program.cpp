@@ -1,11 +1,17 @@
 #include "tools/common/program.h"
 
+#include <algorithm>
+#include <csignal>
+#include <fcntl.h>
 #include <iostream>
 #include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
 
 #include "dcsim_version.h"
 #include "model/base/error.h"
 #include "model/base/text.h"
+#include "tools/common/utf8.h"
 
 namespace dcsim {
 namespace {
@@ -55,11 +61,50 @@ std::string DescribeExtra(const CLI::App& app) {
   return what + name + "'" + DidYouMean(name, views);
 }
 
+int Fail(const std::string& who, const std::string& message, ExitCode code) {
+  std::cerr << who << ": " << ForTerminal(message) << "\n";
+  return Code(code);
+}
+
+/// Everything that was printed is out.
+void FlushStandardOutput() {
+  std::cout.flush();
+  if (!std::cout) {
+    throw SystemError("cannot write to standard output");
+  }
+}
+
+/// What nobody has foreseen ends as what it most likely is: a document of another shape is bad
+/// input; threads, files and memory belong to the machine. `what` names the subcommand.
+int RunGuarded(const std::string& who,
+               const std::string& what,
+               const std::function<ExitCode()>& run) {
+  const std::string during = "while running " + what + ": ";
+  try {
+    const ExitCode code = run();
+    FlushStandardOutput();
+    return Code(code);
+  } catch (const Error& error) {
+    return Fail(who, error.what(), ExitCode::kBadInput);
+  } catch (const SystemError& error) {
+    return Fail(who, error.what(), ExitCode::kSystemFailure);
+  } catch (const nlohmann::json::exception& error) {
+    return Fail(who, during + "a document holds what it should not: " + error.what(),
+                ExitCode::kBadInput);
+  } catch (const std::bad_alloc&) {
+    return Fail(who, during + "out of host memory", ExitCode::kSystemFailure);
+  } catch (const std::exception& error) {
+    return Fail(who, during + error.what(), ExitCode::kSystemFailure);
+  }
+}
+
 /// Help and version are no errors; everything else is bad input.
 int ReportParseError(const Program& program, const CLI::App& app, const CLI::ParseError& error) {
   if (error.get_exit_code() == 0) {
-    return app.exit(error, std::cout, std::cerr) == 0 ? Code(ExitCode::kDone)
-                                                      : Code(ExitCode::kBadInput);
+    return RunGuarded(program.name, program.name, [&] {
+      app.exit(error, std::cout, std::cerr);
+      return ExitCode::kDone;
+    });
   }
   const bool extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
   std::string message = extra ? DescribeExtra(app) : std::string(error.what());
@@ -68,28 +113,35 @@ int ReportParseError(const Program& program, const CLI::App& app, const CLI::Par
   }
   const CLI::App& chosen = ChosenApp(app);
   const std::string help = &chosen == &app ? program.name : program.name + " " + chosen.get_name();
-  std::cerr << program.name << ": " << message << "\nSee " << help << " --help\n";
-  return Code(ExitCode::kBadInput);
+  return Fail(program.name, message + "\nSee " + help + " --help", ExitCode::kBadInput);
 }
 
-int RunGuarded(const Program& program, const std::function<ExitCode()>& run) {
-  try {
-    return Code(run());
-  } catch (const Error& error) {
-    std::cerr << program.name << ": " << error.what() << "\n";
-    return Code(ExitCode::kBadInput);
-  } catch (const SystemError& error) {
-    std::cerr << program.name << ": " << error.what() << "\n";
-    return Code(ExitCode::kSystemFailure);
-  } catch (const std::bad_alloc&) {
-    std::cerr << program.name << ": out of host memory\n";
-    return Code(ExitCode::kSystemFailure);
+/// A closed standard stream's number would go to the next file that is opened, and that file would
+/// get what is printed: holds the number with something that cannot be written.
+void HoldStandardStreams() {
+  for (int file = 0; file <= 2; ++file) {
+    if (::fcntl(file, F_GETFD) < 0) {
+      ::open("/dev/null", O_RDONLY);  // gets the lowest free number, this one
+    }
   }
+}
+
+/// An option without text, such as `--plan "$UNSET"`, is a mistake and not one that is left out.
+std::optional<std::string> FindEmptyOption(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options()) {
+    const auto& texts = option->results();
+    if (std::any_of(texts.begin(), texts.end(), [](const auto& text) { return text.empty(); })) {
+      return option->get_name();
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace
 
 int RunProgram(const Program& program, int argc, const char* const* argv) {
+  HoldStandardStreams();
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that grows too large is a failed write
   CLI::App app(program.summary, program.name);
   app.set_version_flag("--version", VersionText(program));
   app.require_subcommand(1);
@@ -104,7 +156,12 @@ int RunProgram(const Program& program, int argc, const char* const* argv) {
   } catch (const CLI::ParseError& error) {
     return ReportParseError(program, app, error);
   }
-  return RunGuarded(program, runs.at(app.get_subcommands().front()));
+  const CLI::App* chosen = app.get_subcommands().front();
+  if (const auto empty = FindEmptyOption(*chosen)) {
+    return Fail(program.name, *empty + ": expected a value, found an empty text",
+                ExitCode::kBadInput);
+  }
+  return RunGuarded(program.name, program.name + " " + chosen->get_name(), runs.at(chosen));
 }
 
 }  // namespace dcsim

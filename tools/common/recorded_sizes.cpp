@@ -6,14 +6,13 @@
 #include <optional>
 
 #include "model/base/error.h"
+#include "tools/common/count_option.h"
 #include "tools/common/file.h"
 
 namespace dcsim {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr int kMostSize = 1'000'000'000;
 
 /// What a graph was recorded with.
 struct Recording {
@@ -148,12 +147,10 @@ std::string CommandFor(const Workload& workload,
 }  // namespace
 
 void DeclareSizes(CLI::App& app, AskedSizes& sizes) {
-  app.add_option("--batch", sizes.batch,
-                 "sequences of a micro-step: takes the recording of WORKLOAD's model that has them "
-                 "from the folders beside it")
-      ->check(CLI::Range(1, kMostSize));
-  app.add_option("--seq", sizes.sequence, "the same for the tokens of a sequence")
-      ->check(CLI::Range(1, kMostSize));
+  AddCount(app, "--batch", sizes.batch, {},
+           "sequences of a micro-step: takes the recording of WORKLOAD's model that has them "
+           "from the folders beside it");
+  AddCount(app, "--seq", sizes.sequence, {}, "the same for the tokens of a sequence");
 }
 
 Workload LoadWorkload(const std::string& folder, const AskedSizes& sizes) {

@@ -5,6 +5,7 @@
 #include "model/base/error.h"
 #include "model/ir/document.h"
 #include "model/passes/verify.h"
+#include "tools/common/count_option.h"
 
 namespace dcsim {
 namespace {
@@ -61,8 +62,8 @@ void DeclareStepOptions(CLI::App& app, StepOptions& options) {
       ->required();
   DeclareClusterOverrides(app, options.cluster_overrides);
   app.add_option("--plan", options.plan, "plan file (configs/plans/zero3.yaml)")->required();
-  app.add_option("--gpus", options.gpus,
-                 "data-parallel ranks; all GPUs of the cluster if left out");
+  AddCount(app, "--gpus", options.gpus, {},
+           "data-parallel ranks; all GPUs of the cluster if left out");
   app.add_option("--set", options.overrides,
                  "key=value changes a field of the plan; may be repeated")
       ->take_all()

@@ -1,5 +1,9 @@
 #include "tools/common/utf8.h"
 
+#include <algorithm>
+
+#include "model/base/control_text.h"
+
 namespace dcsim {
 namespace {
 
@@ -43,6 +47,44 @@ std::size_t CharacterLength(std::string_view text) {
   return length;
 }
 
+std::string Escaped(std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string escaped;
+  while (!text.empty()) {
+    const std::size_t length = CharacterLength(text);
+    const std::string_view character = text.substr(0, std::max<std::size_t>(length, 1));
+    if (length == 0 || FindControlCharacter(character)) {
+      for (const char each : character) {
+        const auto byte = static_cast<unsigned char>(each);
+        escaped += "\\x";
+        escaped += kDigits[byte / 16];
+        escaped += kDigits[byte % 16];
+      }
+    } else {
+      escaped += character;
+    }
+    text.remove_prefix(character.size());
+  }
+  return escaped;
+}
+
+/// Cuts between characters: not before a byte that continues one.
+std::string Shortened(const std::string& line) {
+  constexpr std::size_t kMost = 600;
+  constexpr std::size_t kFirst = 400;
+  constexpr std::size_t kLast = 150;
+  if (line.size() <= kMost) {
+    return line;
+  }
+  const auto boundary = [&line](std::size_t at) {
+    while (at < line.size() && (static_cast<unsigned char>(line[at]) & 0xC0U) == 0x80U) {
+      ++at;
+    }
+    return at;
+  };
+  return line.substr(0, boundary(kFirst)) + " … " + line.substr(boundary(line.size() - kLast));
+}
+
 }  // namespace
 
 std::optional<std::size_t> FindInvalidUtf8(std::string_view text) {
@@ -55,6 +97,22 @@ std::optional<std::size_t> FindInvalidUtf8(std::string_view text) {
     at += length;
   }
   return std::nullopt;
+}
+
+std::string ForTerminal(std::string_view message) {
+  constexpr std::size_t kMostLines = 60;
+  std::string shown;
+  for (std::size_t line = 0; line < kMostLines; ++line) {
+    const std::size_t end = std::min(message.find('\n'), message.size());
+    shown += Shortened(Escaped(message.substr(0, end)));
+    message.remove_prefix(end);
+    if (message.empty()) {
+      return shown;
+    }
+    message.remove_prefix(1);
+    shown += '\n';
+  }
+  return shown + "and more lines";
 }
 
 }  // namespace dcsim

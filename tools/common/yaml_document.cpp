@@ -5,6 +5,7 @@
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
+#include "model/base/control_text.h"
 #include "model/base/error.h"
 #include "model/base/text.h"
 #include "tools/common/utf8.h"
@@ -91,7 +92,7 @@ class Converter {
         throw Error(place + ": expected a name as key");
       }
       const std::string& key = entry.first.Scalar();
-      RequireUtf8(key, place);
+      RequireText(key, place);
       const std::string own = Below(pointer, key);
       CheckKey(object, key, place);
       Json value = Convert(entry.second, own, depth + 1);
@@ -118,14 +119,17 @@ class Converter {
   }
 
   /// Escapes such as "\\x85" become bytes that are no character (yaml-cpp 0.7.0).
-  static void RequireUtf8(const std::string& text, const std::string& place) {
+  static void RequireText(const std::string& text, const std::string& place) {
     if (FindInvalidUtf8(text)) {
       throw Error(place + ": not UTF-8 once its escapes are read");
+    }
+    if (FindControlCharacter(text)) {
+      throw Error(place + ": expected a text without control characters");
     }
   }
 
   Json ConvertScalar(const YAML::Node& node) const {
-    RequireUtf8(node.Scalar(), PlaceOf(file_, node.Mark()));
+    RequireText(node.Scalar(), PlaceOf(file_, node.Mark()));
     return node.Tag() == "!" ? Json(node.Scalar()) : PlainScalar(node.Scalar());
   }
 

@@ -14,6 +14,7 @@
 #include "exec/launch/rank_processes.h"
 #include "model/base/error.h"
 #include "model/base/text.h"
+#include "tools/common/count_option.h"
 #include "tools/common/file.h"
 #include "tools/common/load.h"
 #include "tools/dc_run/cluster_yaml.h"
@@ -96,10 +97,7 @@ ExitCode RunCalibrate(const CalibrateOptions& options) {
   if (options.gpus < 2 && !options.contention.empty()) {
     throw Error("--contention: expected --gpus 2 or more, got " + std::to_string(options.gpus));
   }
-  if (options.out != "-") {
-    const std::string folder = std::filesystem::path(options.out).parent_path().string();
-    RequireFolder("--out: folder", folder.empty() ? "." : folder);
-  }
+  CheckOutputs({{"--out", options.out}, {"--contention", options.contention}});
   if (const auto identity = exec::FindLauncherIdentity()) {
     rank(*identity, exec::LauncherRendezvous(*identity));
   } else {
@@ -116,7 +114,7 @@ Subcommand CalibrateCommand() {
       "  dc-run calibrate --gpus 4 --gpu ../gpus/h200.yaml --out configs/clusters/h200-4.yaml",
       [](CLI::App& app) -> std::function<ExitCode()> {
         const auto options = std::make_shared<CalibrateOptions>();
-        app.add_option("--gpus", options->gpus, "GPUs of this machine to use");
+        AddCount(app, "--gpus", options->gpus, {1, 1'000'000}, "GPUs of this machine to use");
         app.add_option("--gpu", options->gpu, "GPU file, as a path from the cluster file's folder")
             ->required();
         app.add_option("--contention", options->contention,

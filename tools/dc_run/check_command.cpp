@@ -8,6 +8,7 @@
 #include "exec/reference/reference_file.h"
 #include "exec/reference/reference_training.h"
 #include "model/base/error.h"
+#include "tools/common/count_option.h"
 #include "tools/common/file.h"
 #include "tools/common/load.h"
 #include "tools/dc_run/commands.h"
@@ -99,7 +100,7 @@ Subcommand CheckCommand() {
         app.add_option("--reference", options->reference,
                        "file of python -m dcrecord reference; default the workload's own");
         app.add_option("--device", options->device, "cuda or cpu");
-        app.add_option("--steps", options->steps, "steps to compare; 0 all");
+        AddCount(app, "--steps", options->steps, {0, 1'000'000}, "steps to compare; 0 all");
         app.add_option("--tolerance", options->tolerance,
                        "largest relative error; default 1e-4 for float32, 5e-2 below");
         app.add_flag("--exact", options->exact, "bit for bit");

@@ -7,6 +7,7 @@
 #include "model/base/error.h"
 #include "model/base/text.h"
 #include "model/ir/profile_reader.h"
+#include "tools/common/count_option.h"
 #include "tools/common/file.h"
 #include "tools/common/load.h"
 #include "tools/dc_run/commands.h"
@@ -88,9 +89,10 @@ Subcommand ProfileCommand() {
       [](CLI::App& app) -> std::function<ExitCode()> {
         const auto options = std::make_shared<ProfileOptions>();
         app.add_option("WORKLOAD", options->workloads, "folders of recorded workloads")->required();
-        app.add_option("--steps", options->settings.steps, "steps with kernel records");
-        app.add_option("--trained-steps", options->settings.trained_steps,
-                       "steps that train the weights before");
+        AddCount(app, "--steps", options->settings.steps, {1, 1'000'000},
+                 "steps with kernel records");
+        AddCount(app, "--trained-steps", options->settings.trained_steps, {0, 1'000'000},
+                 "steps that train the weights before");
         app.add_option("--out", options->out, "folder to write to; default each workload's own");
         return [options] { return RunProfile(*options); };
       }};

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <future>
 #include <iostream>
 #include <list>
 #include <memory>
+#include <system_error>
 #include <thread>
 
 #include "exec/communicator/host_communicator.h"
@@ -152,32 +154,55 @@ int RunGpuRank(const Job& job,
 
 // --- CPU: a thread a rank
 
+/// One rank's part of a case; a failure ends the other ranks' too. Returns what failed, or "".
+std::string ExecuteRank(const Job& job,
+                        std::size_t index,
+                        const std::shared_ptr<exec::HostGroup>& group,
+                        int rank,
+                        RankMeasurement& measured) {
+  const ExecutionCase& execution = job.cases[index];
+  try {
+    exec::HostCommunicator communicator(group, rank);
+    exec::SilentCommunicator silent(communicator);
+    Communicator& used =
+        job.settings.communicate ? static_cast<Communicator&>(communicator) : silent;
+    measured = exec::MeasureCpuRank(job.graph, execution.schedule, used, job.settings.seed,
+                                    RankSettings(job, rank, execution));
+    return "";
+  } catch (const std::exception& error) {
+    group->Abort("rank " + std::to_string(rank) + ": " + error.what());
+    return error.what();
+  }
+}
+
 void ExecuteOnThreads(const Job& job, std::size_t index) {
   const int size = job.settings.gpus;
-  const ExecutionCase& execution = job.cases[index];
   const auto group = std::make_shared<exec::HostGroup>(size);
   std::vector<RankMeasurement> ranks(static_cast<std::size_t>(size));
   std::vector<std::string> failures(static_cast<std::size_t>(size));
   std::vector<std::thread> threads;
-  for (int rank = 0; rank < size; ++rank) {
-    threads.emplace_back([&, rank] {
+  std::promise<bool> all_there;  // no rank begins before all have threads: some may get none
+  const std::shared_future<bool> begin = all_there.get_future().share();
+  std::string missing;
+  for (int rank = 0; rank < size && missing.empty(); ++rank) {
+    const auto run = [&, begin, rank] {
       const auto at = static_cast<std::size_t>(rank);
-      try {
-        exec::HostCommunicator communicator(group, rank);
-        exec::SilentCommunicator silent(communicator);
-        Communicator& used =
-            job.settings.communicate ? static_cast<Communicator&>(communicator) : silent;
-        ranks[at] = exec::MeasureCpuRank(job.graph, execution.schedule, used, job.settings.seed,
-                                         RankSettings(job, rank, execution));
-      } catch (const std::exception& error) {
-        failures[at] = error.what();
-        group->Abort("rank " + std::to_string(rank) + ": " + error.what());
+      if (begin.get()) {
+        failures[at] = ExecuteRank(job, index, group, rank, ranks[at]);
       }
-    });
+    };
+    try {
+      threads.emplace_back(run);
+    } catch (const std::system_error& error) {
+      missing = "cannot start a thread for rank " + std::to_string(rank) + " of " +
+                std::to_string(size) + ": " + error.code().message();
+    }
   }
+  all_there.set_value(missing.empty());
   for (std::thread& thread : threads) {
     thread.join();
   }
+  failures.push_back(missing);
   for (const std::string& failure : failures) {
     if (!failure.empty()) {
       throw SystemError(failure);

@@ -6,6 +6,7 @@
 #include "model/base/error.h"
 #include "model/passes/lower.h"
 #include "model/passes/verify.h"
+#include "tools/common/count_option.h"
 #include "tools/common/file.h"
 #include "tools/common/json_text.h"
 #include "tools/views/timeline_trace.h"
@@ -14,14 +15,8 @@ namespace dcsim {
 namespace {
 
 ExecutionSettings SettingsOf(const PlansToRun& what, const std::string& command) {
-  if (what.gpus < 1 || what.warmup < 1 || what.steps < 1) {
-    throw Error("--gpus, --warmup and --steps: expected 1 or more each");
-  }
   if (what.device != "cuda" && what.device != "cpu") {
     throw Error("--device " + what.device + ": expected cuda or cpu");
-  }
-  if (what.limit < 0) {
-    throw Error("--limit " + std::to_string(what.limit) + ": expected 0 or more seconds");
   }
   if (what.side_streams != "quiet" && what.side_streams != "any") {
     throw Error("--side-streams " + what.side_streams + ": expected quiet or any");
@@ -85,13 +80,13 @@ void DeclarePlansToRun(CLI::App& app, PlansToRun& what) {
   app.add_option("--set", what.overrides, "key=value changes a field of every plan")
       ->take_all()
       ->allow_extra_args(false);
-  app.add_option("--gpus", what.gpus, "ranks of this machine, a GPU each");
+  AddCount(app, "--gpus", what.gpus, {}, "ranks of this machine, a GPU each");
   app.add_option("--device", what.device, "cuda, or cpu: ranks as threads");
-  app.add_option("--warmup", what.warmup, "steps before the measured ones");
-  app.add_option("--steps", what.steps, "measured steps");
-  app.add_option("--limit", what.limit,
-                 "seconds that a plan may take on GPUs, with its start, before it counts as a "
-                 "deadlock; 0: any");
+  AddCount(app, "--warmup", what.warmup, {1, 1'000'000}, "steps before the measured ones");
+  AddCount(app, "--steps", what.steps, {1, 1'000'000}, "measured steps");
+  AddCount(app, "--limit", what.limit, {0, 1'000'000'000},
+           "seconds that a plan may take on GPUs, with its start, before it counts as a "
+           "deadlock; 0: any");
   app.add_flag("--communication,!--no-communication", what.communicate,
                "leave collectives out, to see compute alone; losses are then meaningless");
   app.add_option("--side-streams", what.side_streams,

@@ -44,6 +44,7 @@ ExitCode RunSteps(const RunStepOptions& options) {
     cluster = LoadCluster(options.what.cluster);
     loaded = LoadProfiledWorkload(options.workload, cluster->gpu.name);
   }
+  CheckOutputs({{"--save-collectives", options.save_collectives}});
   const Graph& graph = loaded.workload.graph;
   const bool completed =
       RunPlans(loaded, cluster ? &*cluster : nullptr, options.what, CommandOf(options),

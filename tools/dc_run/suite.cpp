@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "model/base/text.h"
-#include "model/ir/document.h"
+#include "model/ir/name_reader.h"
 #include "tools/common/load.h"
 
 namespace dcsim {
@@ -67,7 +67,7 @@ SuiteCase ReadCase(const Json& value, const Path& path, Faults& faults, const fs
   }
   read.plans = ReadPaths(object, "plans", folder);
   ReadChanges(object, read);
-  object.Optional("name", ReadString, read.name);
+  object.Optional("name", ReadName, read.name);
   if (!read.changes.empty() && read.name.empty()) {
     faults.Add(path, "key 'name' is missing; a case with changes needs one for its results");
   }

@@ -48,6 +48,7 @@ ExitCode RunCompare(const CompareOptions& options) {
     const std::vector<std::string> found = ResultsIn(path);
     files.insert(files.end(), found.begin(), found.end());
   }
+  CheckOutputs({{"--json", options.json}});
   MeasuredPredictor predictor(cluster, options.predicting);
   std::vector<Comparison> comparisons;
   Json pairs = Json::array();

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "model/base/error.h"
+#include "tools/common/file.h"
 #include "tools/common/step_options.h"
 #include "tools/dc_sim/commands.h"
 #include "tools/views/result_text.h"
@@ -18,6 +19,7 @@ struct DagOptions {
 ExitCode RunDag(const DagOptions& options) {
   CheckDagPath(options.out);
   const LoadedStep step = LoadStep(options.step);
+  CheckOutputs({{"--out", options.out}});
   const Prediction prediction = Predict(step.schedule, step.plan, step.inputs(), true);
   WriteScheduleDag(options.out, step.schedule, step.workload.graph, *prediction.timeline);
   if (prediction.stop) {

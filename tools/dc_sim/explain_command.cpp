@@ -212,6 +212,7 @@ ExitCode ExplainStop(const ExplainOptions& options,
 
 ExitCode RunExplain(const ExplainOptions& options) {
   const LoadedStep step = LoadStep(options.step);
+  CheckOutputs({{"--json", options.json}});
   const Graph& graph = step.workload.graph;
   Prediction prediction = Predict(step.schedule, step.plan, step.inputs(), /*keep_timeline=*/true);
   if (prediction.stop) {

@@ -11,6 +11,7 @@
 #include "model/passes/resolve.h"
 #include "sim/analysis/step_clock.h"
 #include "sim/search/useful_options.h"
+#include "tools/common/count_option.h"
 #include "tools/common/file.h"
 #include "tools/common/interrupt.h"
 #include "tools/common/json_text.h"
@@ -188,9 +189,6 @@ SearchSettings SettingsOf(const SearchCommandOptions& options, std::vector<Candi
   if (!options.plot.empty() && !options.plot.ends_with(".svg")) {
     throw Error("--plot " + options.plot + ": expected a name in .svg");
   }
-  if (options.schedules < 1 || options.time < 0) {
-    throw Error("--schedules and --time: expected 1 or more, and 0 or more seconds");
-  }
   SearchSettings settings;
   settings.method = options.exhaustive ? SearchMethod::kExhaustive : SearchMethod::kDefault;
   settings.seed = options.seed;
@@ -230,41 +228,75 @@ TimedSearch RunTimed(const SearchCommandOptions& options,
   return timed;
 }
 
-void WritePlans(const SearchCommandOptions& options,
-                const SearchReport& report,
-                const Graph& graph) {
-  if (!options.save_plan.empty()) {
-    WriteFile(options.save_plan, PrintJson(PrintPlan(report.front.front().plan, graph)));
-  }
-  if (!options.save_deepspeed.empty()) {
-    WriteFile(options.save_deepspeed, PrintJson(report.deepspeed.config));
-  }
-  if (!options.plot.empty()) {
-    WriteFile(options.plot, PrintSearchPlot(report));
-  }
-  if (!options.save_front.empty()) {
-    MakeFolder(options.save_front);
-  }
-  for (std::size_t i = 0; !options.save_front.empty() && i < report.front.size(); ++i) {
-    const std::string number = (i < 10 ? "0" : "") + std::to_string(i);
-    WriteFile(options.save_front + "/front-" + number + ".json",
-              PrintJson(PrintPlan(report.front[i].plan, graph)));
+std::string FrontFile(const std::string& folder, std::size_t number) {
+  return folder + "/front-" + (number < 10 ? "0" : "") + std::to_string(number) + ".json";
+}
+
+/// Plans of an earlier search behind the last one of this, which would look like a part of it.
+void RemoveOldFront(const std::string& folder, std::size_t first) {
+  constexpr std::size_t kMost = 100;  // as many as have names of two digits
+  for (std::size_t i = first; i < kMost; ++i) {
+    RemoveFile(FrontFile(folder, i));
   }
 }
 
-void WriteJson(const SearchCommandOptions& options,
-               const SearchReport& report,
-               const TimedSearch& timed,
-               const Graph& graph) {
-  if (options.json.empty()) {
+/// Writes what was asked for, all of it though one of the files fails: what was found took long.
+/// Throws the SystemError of the last that failed.
+class ResultWriter {
+ public:
+  void Write(const std::string& path, const std::string& content) {
+    Try([&] {
+      if (!path.empty()) {
+        WriteFile(path, content);
+      }
+    });
+  }
+  void Try(const std::function<void()>& write) {
+    try {
+      write();
+    } catch (const SystemError& error) {
+      failed_ = error;
+    }
+  }
+  void ThrowIfFailed() const {
+    if (failed_) {
+      throw *failed_;
+    }
+  }
+
+ private:
+  std::optional<SystemError> failed_;
+};
+
+void WritePlans(const SearchCommandOptions& options,
+                const SearchReport& report,
+                const Graph& graph,
+                ResultWriter& writer) {
+  if (!report.front.empty()) {
+    writer.Write(options.save_plan, PrintJson(PrintPlan(report.front.front().plan, graph)));
+    writer.Write(options.save_deepspeed, PrintJson(report.deepspeed.config));
+    writer.Write(options.plot, options.plot.empty() ? "" : PrintSearchPlot(report));
+  }
+  if (options.save_front.empty()) {
     return;
   }
+  for (std::size_t i = 0; i < report.front.size(); ++i) {
+    writer.Write(FrontFile(options.save_front, i),
+                 PrintJson(PrintPlan(report.front[i].plan, graph)));
+  }
+  writer.Try([&] { RemoveOldFront(options.save_front, report.front.size()); });
+}
+
+std::string JsonText(const SearchCommandOptions& options,
+                     const SearchReport& report,
+                     const TimedSearch& timed,
+                     const Graph& graph) {
   Json document = PrintSearch(report, graph);
   document["seed"] = options.seed;
   document["seconds"] = timed.seconds;
   document["schedules_per_second"] =
       static_cast<double>(timed.result.evaluated) / std::max(1e-9, timed.seconds);
-  WriteFile(options.json, PrintJson(document));
+  return PrintJson(document);
 }
 
 unsigned ThreadsOf(const SearchCommandOptions& options) {
@@ -282,8 +314,21 @@ double SearchClock(const LoadedSearch& loaded) {
   return FindStepClock(LowerFor(plan, loaded.inputs()), loaded.inputs());
 }
 
+/// Asked before the search, which takes minutes.
+void RequireOutputs(const SearchCommandOptions& options) {
+  CheckOutputs({{"--json", options.json},
+                {"--plot", options.plot},
+                {"--save-plan", options.save_plan},
+                {"--save-deepspeed", options.save_deepspeed}});
+  if (!options.save_front.empty()) {
+    MakeFolder(options.save_front);
+    CheckOutputs({{"--save-front", FrontFile(options.save_front, 0)}});
+  }
+}
+
 ExitCode RunSearch(const SearchCommandOptions& options) {
   const LoadedSearch loaded = Load(options);
+  RequireOutputs(options);
   const Graph& graph = loaded.workload.graph;
   PredictionInputs at_clock = loaded.inputs();
   at_clock.clock_mhz = SearchClock(loaded);
@@ -313,16 +358,15 @@ ExitCode RunSearch(const SearchCommandOptions& options) {
     report.expandable_reserved =
         ReservedIfExpandable(loaded, PlanOf(problem, timed.result.least->candidate));
   }
-  WriteJson(options, report, timed, graph);
-  if (report.front.empty()) {
-    std::cout << PrintNothingFits(report);
-    return ExitCode::kAnswerIsNo;
-  }
-  WritePlans(options, report, graph);
+  ResultWriter writer;
+  WritePlans(options, report, graph, writer);
+  writer.Write(options.json, JsonText(options, report, timed, graph));
+  const bool fits = !report.front.empty();
   if (options.json != "-") {
-    std::cout << PrintSearchText(report, graph);
+    std::cout << (fits ? PrintSearchText(report, graph) : PrintNothingFits(report));
   }
-  return ExitCode::kDone;
+  writer.ThrowIfFailed();
+  return fits ? ExitCode::kDone : ExitCode::kAnswerIsNo;
 }
 
 void DeclareSearchOptions(CLI::App& app, SearchCommandOptions& options) {
@@ -346,12 +390,12 @@ void DeclareSearchOptions(CLI::App& app, SearchCommandOptions& options) {
                  "search; may be repeated")
       ->take_all()
       ->allow_extra_args(false);
-  app.add_option("--gpus", options.gpus,
-                 "data-parallel ranks; all GPUs of the cluster if left out");
-  app.add_option("--seed", options.seed, "of the random choices; 0 if left out");
-  app.add_option("--schedules", options.schedules, "schedules to evaluate at most; 60000");
-  app.add_option("--time", options.time, "seconds after which to stop with what was found");
-  app.add_option("--threads", options.threads, "all processors if left out");
+  AddCount(app, "--gpus", options.gpus, {},
+           "data-parallel ranks; all GPUs of the cluster if left out");
+  AddCount(app, "--seed", options.seed, {0, INT64_MAX}, "of the random choices; 0 if left out");
+  AddCount(app, "--schedules", options.schedules, {}, "schedules to evaluate at most; 60000");
+  AddSeconds(app, "--time", options.time, "seconds after which to stop with what was found");
+  AddCount(app, "--threads", options.threads, {1, 4096}, "all processors if left out");
   app.add_flag("--exhaustive", options.exhaustive, "evaluate every schedule of a small space");
   app.add_option("--json", options.json, "write the result as JSON; - is stdout");
   app.add_option("--plot", options.plot, "draw the front: step time against memory (SVG)");

@@ -44,6 +44,12 @@ ExitCode RunSimulate(const SimulateOptions& options) {
     CheckDagPath(options.dag);
   }
   const LoadedStep step = LoadStep(options.step);
+  CheckOutputs({{"--json", options.json},
+                {"--timeline", options.timeline},
+                {"--memory", options.memory},
+                {"--dag", options.dag},
+                {"--save-plan", options.save_plan},
+                {"--save-collectives", options.save_collectives}});
   const bool views = !options.timeline.empty() || !options.memory.empty() || !options.dag.empty();
   const Prediction prediction = Predict(step.schedule, step.plan, step.inputs(), views);
   if (!options.save_plan.empty()) {

@@ -21,6 +21,12 @@ std::string TableLine(const std::string& label, const std::string& value, const 
 }
 
 std::string Thousands(double value) {
+  constexpr double kMost = 1e15;  // beyond, digits say nothing any more
+  if (!(std::abs(value) < kMost)) {
+    std::array<char, 32> text{};
+    std::snprintf(text.data(), text.size(), "%.3g", value);
+    return text.data();
+  }
   std::string digits = std::to_string(std::llround(value));
   for (std::size_t i = digits.size(); i > 3;) {
     i -= 3;

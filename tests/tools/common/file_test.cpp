@@ -6,6 +6,8 @@
 #include <string>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <thread>
+#include <vector>
 #include <zlib.h>
 
 #include <gtest/gtest.h>
@@ -256,6 +258,70 @@ TEST(FileTest, FilesAndFoldersAreToldApart) {
   EXPECT_FALSE(IsDirectory(folder / "a"));
   EXPECT_TRUE(IsDirectory(folder.path()));
   EXPECT_FALSE(FileExists(folder / "b"));
+}
+
+std::string OutputError(const std::vector<OutputOption>& outputs) {
+  return ErrorText([&] { CheckOutputs(outputs); });
+}
+
+TEST(FileTest, OutputsThatCannotBeAreRefusedBefore) {
+  const TemporaryFolder folder;
+  Put(folder / "read.json", "{}");
+  ReadFile(folder / "read.json");
+  Put(folder / "locked.json", "{}");
+  fs::permissions(folder / "locked.json", fs::perms::owner_read);
+  const std::string path = folder.path();
+  EXPECT_EQ(OutputError({{"--json", path + "/none/a.json"}}),
+            "--json " + path + "/none/a.json: no such folder " + path + "/none; make it first");
+  EXPECT_EQ(OutputError({{"--json", path}}),
+            "--json " + path + ": expected a file, found a folder");
+  EXPECT_EQ(OutputError({{"--json", folder / "locked.json"}}),
+            "--json " + path + "/locked.json: the file is read-only");
+  EXPECT_EQ(OutputError({{"--json", folder / "a"}, {"--memory", path + "/./a"}}),
+            "--memory " + path + "/./a: --json has the same name");
+}
+
+// Whatever its name: by a link, too.
+TEST(FileTest, OutputsDoNotReplaceWhatWasRead) {
+  const TemporaryFolder folder;
+  Put(folder / "read.json", "{}");
+  Put(folder / "other.json", "{}");
+  ReadFile(folder / "read.json");
+  fs::create_symlink(folder / "read.json", folder / "link.json");
+  for (const char* name : {"read.json", "link.json"}) {
+    EXPECT_EQ(OutputError({{"--save-plan", folder / name}}),
+              "--save-plan " + (folder / name) +
+                  ": this is one of the files that were read; name another one");
+  }
+  EXPECT_NO_THROW(CheckOutputs({{"--save-plan", folder / "other.json"}, {"--json", ""}}));
+}
+
+TEST(FileTest, OutputsMayBeStandardOutputOnceAndDevices) {
+  EXPECT_NO_THROW(CheckOutputs({{"--json", "-"}, {"--memory", "/dev/null"}}));
+  EXPECT_EQ(OutputError({{"--json", "-"}, {"--memory", "-"}}),
+            "--memory -: --json has the same name");
+}
+
+TEST(FileTest, LinkThatLeadsNowhereIsNotLeftOut) {
+  const TemporaryFolder folder;
+  fs::create_symlink(folder / "gone", folder / "link");
+  EXPECT_EQ(ErrorText([&] { FileExists(folder / "link"); }),
+            folder / "link" + ": a link to " + (folder / "gone") + ", which leads nowhere");
+  EXPECT_FALSE(FileExists(folder / "gone"));
+}
+
+TEST(FileTest, PipeWithoutWriterIsRefused) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(mkfifo((folder / "pipe").c_str(), 0600), 0);
+  EXPECT_EQ(ReadError(folder / "pipe"), folder / "pipe" + ": a pipe to which nobody writes");
+}
+
+TEST(FileTest, PipeThatIsWrittenToIsRead) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(mkfifo((folder / "pipe").c_str(), 0600), 0);
+  std::thread writer([&] { Put(folder / "pipe", LongText()); });
+  EXPECT_EQ(ReadFile(folder / "pipe"), LongText());
+  writer.join();
 }
 
 }  // namespace

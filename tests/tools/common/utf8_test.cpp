@@ -63,5 +63,41 @@ INSTANTIATE_TEST_SUITE_P(Unicode,
                                          "\xF5\x80\x80\x80",
                                          "\xFF"));
 
+TEST(ForTerminalTest, ControlCharactersAndForeignBytesAreSpeltOut) {
+  EXPECT_EQ(ForTerminal("a\x1b[31mred\x07\n\tb\x7f"), "a\\x1b[31mred\\x07\n\tb\\x7f");
+  EXPECT_EQ(ForTerminal("\xc2\x9b"
+                        "31m"),
+            "\\xc2\\x9b31m");
+  EXPECT_EQ(ForTerminal("\xff\xc3"), "\\xff\\xc3");
+  EXPECT_EQ(ForTerminal("Größe … 大"), "Größe … 大");
+}
+
+TEST(ForTerminalTest, LongLinesKeepBothEnds) {
+  const std::string line = "plan.yaml:1:2: " + std::string(1'000'000, 'x') + ", did you mean 'y'?";
+  const std::string shown = ForTerminal(line);
+  EXPECT_LT(shown.size(), 600U);
+  EXPECT_TRUE(shown.starts_with("plan.yaml:1:2: xxx"));
+  EXPECT_TRUE(shown.ends_with("xx, did you mean 'y'?"));
+  const std::string short_line(600, 'x');
+  EXPECT_EQ(ForTerminal(short_line), short_line);
+}
+
+TEST(ForTerminalTest, CharactersAreNotCut) {
+  std::string line;
+  for (int i = 0; i < 1000; ++i) {
+    line += "大";
+  }
+  EXPECT_FALSE(FindInvalidUtf8(ForTerminal(line)));
+}
+
+TEST(ForTerminalTest, ManyLinesEnd) {
+  std::string lines;
+  for (int i = 0; i < 100'000; ++i) {
+    lines += "line\n";
+  }
+  EXPECT_LT(ForTerminal(lines).size(), 1000U);
+  EXPECT_TRUE(ForTerminal(lines).ends_with("and more lines"));
+}
+
 }  // namespace
 }  // namespace dcsim
