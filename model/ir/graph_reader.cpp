@@ -270,9 +270,11 @@ void ReadHeader(ReadState& state, ObjectReader& document) {
   document.Require("format");
   document.Required("name", ReadName, graph.name);
   document.Required("tokens", ReadInteger, graph.tokens);
-  if (graph.tokens < 0 || graph.tokens > kMostTokens) {
+  if (graph.tokens < 0) {
+    state.faults.Add(document.At("tokens"), "expected a count of 0 or more");
+  } else if (graph.tokens > kMostTokens) {
     state.faults.Add(document.At("tokens"),
-                     "expected a count from 0 to " + std::to_string(kMostTokens));
+                     "expected a count of at most " + std::to_string(kMostTokens));
   }
   if (const Json* recorder = document.Require("recorder")) {
     graph.notes.recorder = recorder->dump();

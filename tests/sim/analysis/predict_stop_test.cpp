@@ -122,7 +122,8 @@ TEST_P(PredictStopTest, ClassesAreThoseAtTheFailingRequestAndAddUp) {
     EXPECT_LE(result.peak_live, result.peak_allocated);
     EXPECT_LE(result.peak_allocated, result.peak_reserved);
     EXPECT_LE(result.peak_reserved, result.capacity);
-    EXPECT_GT(result.peak_allocated + result.stop->requested + Bytes::MiB(512), result.capacity);
+    // The driver has no segment for it: one of 20 MiB or, from 10 MiB on, of its own size.
+    EXPECT_GT(result.peak_reserved + result.stop->requested + Bytes::MiB(20), result.capacity);
     EXPECT_EQ(result.stop->requested, schedule.buffer(prediction.stop->buffer).bytes);
     EXPECT_TRUE(std::is_sorted(prediction.stop->alive.begin(), prediction.stop->alive.end()));
     if (!prediction.stop->task.is_none() && prediction.stop->step == 0) {

@@ -236,9 +236,13 @@ TEST(PredictTest, TimelineIsKeptWhenAskedFor) {
   EXPECT_EQ(kept.timeline->step_time, kept.result.step_time);
 }
 
-TEST(PredictTest, StepThatDidNotCompleteHasNoTimeline) {
+TEST(PredictTest, StepThatCannotBeginHasAnEmptyTimeline) {
   const Case each(OneLayer(), Stage(3), 1, ClusterOf(Bytes::MiB(4)));
-  EXPECT_FALSE(each.Run(nullptr, true).timeline.has_value());
+  const Prediction prediction = each.Run(nullptr, true);
+  ASSERT_TRUE(prediction.timeline && prediction.timeline->stop);
+  EXPECT_TRUE(prediction.timeline->stop->task.is_none());
+  EXPECT_TRUE(prediction.timeline->spans.empty());
+  EXPECT_FALSE(each.Run(nullptr, false).timeline.has_value());
 }
 
 // The only kernel, of 30 us instead of the roofline's 1 us.
