@@ -19,6 +19,7 @@
 #include "tools/common/progress.h"
 #include "tools/common/step_options.h"
 #include "tools/dc_sim/commands.h"
+#include "tools/dc_sim/result_writer.h"
 #include "tools/dc_sim/search_report.h"
 #include "tools/views/search_plot.h"
 #include "tools/views/search_text.h"
@@ -239,34 +240,6 @@ void RemoveOldFront(const std::string& folder, std::size_t first) {
     RemoveFile(FrontFile(folder, i));
   }
 }
-
-/// Writes what was asked for, all of it though one of the files fails: what was found took long.
-/// Throws the SystemError of the last that failed.
-class ResultWriter {
- public:
-  void Write(const std::string& path, const std::string& content) {
-    Try([&] {
-      if (!path.empty()) {
-        WriteFile(path, content);
-      }
-    });
-  }
-  void Try(const std::function<void()>& write) {
-    try {
-      write();
-    } catch (const SystemError& error) {
-      failed_ = error;
-    }
-  }
-  void ThrowIfFailed() const {
-    if (failed_) {
-      throw *failed_;
-    }
-  }
-
- private:
-  std::optional<SystemError> failed_;
-};
 
 void WritePlans(const SearchCommandOptions& options,
                 const SearchReport& report,
