@@ -56,7 +56,7 @@ struct ShiftedValue {
 /// Everything that `dc-sim explain` says about one plan.
 struct Explanation {
   Result result;
-  Duration compute_alone;  // kernels of the compute stream, undisturbed
+  Duration compute_alone;  // kernels of the compute stream, nothing beside them
   std::vector<CollectiveExposure> exposures;
   std::vector<ComputeStall> stalls;
   std::vector<CriticalShare> critical;
