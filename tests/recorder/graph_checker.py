@@ -30,6 +30,8 @@ BYTES_OF = {
     "complex128": 16,
 }
 KEYS = "format name recorder options tokens params buffers inputs storages values schemas modules graphs".split()
+# Of a compiled form: these, behind the keys before them.
+FURTHER_KEYS = {"tokens": "backend", "modules": "kernels"}
 RESIDENT = {"param": "params", "buffer": "buffers", "input": "inputs"}
 # Operators that return views although their schemas do not say so.
 UNDECLARED_VIEWS = ("aten::_unsafe_view", "aten::unsafe_split", "aten::unsafe_split_with_sizes", "aten::unsafe_chunk")
@@ -47,6 +49,8 @@ class _Checker:
         self.schemas = [parse_schema(text) for text in document["schemas"]]
         self.storages_seen: set[int] = set()
         self.produced: set[int] = set()
+        self.overwritten: set[int] = set()
+        self.compiled = "backend" in document
 
     def faults(self) -> Iterator[str]:
         yield from self._header()
@@ -60,8 +64,9 @@ class _Checker:
         yield from self._whole_step()
 
     def _header(self) -> Iterator[str]:
-        if list(self.document) != KEYS:
-            yield f"keys {list(self.document)}, expected {KEYS}"
+        expected = [key for known in KEYS for key in (known, FURTHER_KEYS.get(known)) if key and (self.compiled or key in KEYS)]
+        if list(self.document) != expected:
+            yield f"keys {list(self.document)}, expected {expected}"
         if self.document["format"] != "dc-graph/1":
             yield "format is not dc-graph/1"
         if not re.fullmatch(r"[A-Za-z0-9._-]+", self.document["name"]):
@@ -129,6 +134,10 @@ class _Checker:
             yield f"graph {index}: input of kind {kind} without an output that gives it"
 
     def _op(self, graph: dict[str, Any], op: dict[str, Any], held: set[int]) -> Iterator[str]:
+        yield from self._reused(op)
+        if "kernel" in op:
+            yield from self._launch(op, held)
+            return
         if not 0 <= op["schema"] < len(self.schemas) or not 0 <= op["module"] < len(self.document["modules"]):
             yield "schema or module out of range"
             return
@@ -141,10 +150,53 @@ class _Checker:
             if not _fits(argument, given):
                 yield f"argument {argument.name} of {schema.name} is {given}"
         read = values_of(op["args"])
+        yield from self._reads(schema.name, read, held)
+        yield from self._outputs_of(op, schema, read, held)
+
+    def _reads(self, name: str, read: list[int], held: set[int]) -> Iterator[str]:
         for value in read:
             if value not in held:
-                yield f"{schema.name} uses value {value} before it is there"
-        yield from self._outputs_of(op, schema, read, held)
+                yield f"{name} uses value {value} before it is there"
+            elif value in self.overwritten:
+                yield f"{name} uses value {value}, which is overwritten"
+
+    def _reused(self, op: dict[str, Any]) -> Iterator[str]:
+        for value in op.get("reuses", []):
+            if not self.compiled or value not in op["outputs"]:
+                yield f"value {value} reuses memory and is no output of its op in a compiled form"
+            elif self.values[value]["storage"] not in self.storages_seen:
+                yield f"value {value} reuses memory that nobody had"
+
+    def _launch(self, op: dict[str, Any], held: set[int]) -> Iterator[str]:
+        kernels = self.document.get("kernels", [])
+        if not 0 <= op["kernel"] < len(kernels) or not 0 <= op["module"] < len(self.document["modules"]):
+            yield "kernel or module out of range"
+            return
+        kernel = kernels[op["kernel"]]
+        name = kernel["name"]
+        if len(op["args"]) != len(kernel["signature"]):
+            yield f"{len(op['args'])} arguments, expected {len(kernel['signature'])} for {name}"
+        for (argument, kind), given in zip(kernel["signature"], op["args"]):
+            if isinstance(given, dict) != kind.startswith("*"):
+                yield f"argument {argument} of {name} is {given}"
+        yield from self._reads(name, [value for value, _ in op["reads"]], held)
+        given = set(values_of(op["args"]))
+        for value in op["outputs"]:
+            if value not in given or value in self.produced:
+                yield f"{name}: value {value} is produced twice, or no argument"
+            self._produce(op, value, held)
+        yield from self._reads(name, [value for value, _ in op["writes"]], held)
+        if any(size < 0 for _, size in [*op["reads"], *op["writes"]]):
+            yield f"{name} moves less than nothing"
+
+    def _produce(self, op: dict[str, Any], value: int, held: set[int]) -> None:
+        storage = self.values[value]["storage"]
+        if value in op.get("reuses", []):
+            self.overwritten |= {each for each in self.produced if self.values[each]["storage"] == storage}
+            self.overwritten -= set(op["outputs"])
+        held.add(value)
+        self.produced.add(value)
+        self.storages_seen.add(storage)
 
     def _outputs_of(self, op: dict[str, Any], schema: Schema, read: list[int], held: set[int]) -> Iterator[str]:
         is_list = len(schema.returns) == 1 and schema.returns[0].is_list
@@ -161,14 +213,15 @@ class _Checker:
                 yield f"{schema.name}: output {position} is no tensor"
             if value in self.produced:
                 yield f"{schema.name}: value {value} is produced twice"
-            yield from self._storage_of(value, returned, schema, read_storages)
-            held.add(value)
-            self.produced.add(value)
-            self.storages_seen.add(self.values[value]["storage"])
+            if value not in op.get("reuses", []):
+                yield from self._storage_of(value, returned, schema, read_storages)
+            self._produce(op, value, held)
 
     def _storage_of(self, value: int, returned: Argument, schema: Schema, read: set[int]) -> Iterator[str]:
         """A view's storage is that of something read; any other output starts a storage of its own."""
         storage = self.values[value]["storage"]
+        if self.compiled and storage not in read:
+            return  # a part of a buffer that other ops fill the rest of
         is_view = returned.aliases is not None or schema.name.partition(".")[0] in UNDECLARED_VIEWS
         if storage in self.storages_seen and (storage not in read or not is_view):
             yield f"{schema.name}: value {value} shares storage {storage}, which its schema does not allow"
@@ -200,6 +253,7 @@ class _Checker:
             yield from (entry["value"] for entry in [*graph["inputs"], *graph["outputs"]])
             for op in graph["ops"]:
                 yield from values_of(op["args"])
+                yield from (value for value, _ in [*op.get("reads", []), *op.get("writes", [])])
                 yield from (value for value in op["outputs"] if value is not None)
 
 

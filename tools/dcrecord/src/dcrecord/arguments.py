@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -11,7 +11,11 @@ from torch.fx import Node
 
 from dcrecord.errors import RecorderError
 
-ValueOf = Callable[[Node], int | None]
+ValueOf = Callable[[Any], int | None]
+
+
+class TensorReference:
+    """What stands for a tensor among arguments, beside a graph's nodes."""
 
 
 def encode_arguments(node: Node, value_of: ValueOf) -> list[Any]:
@@ -19,16 +23,24 @@ def encode_arguments(node: Node, value_of: ValueOf) -> list[Any]:
 
     value_of   value id of the tensor that a node holds, None when it holds no tensor
     """
+    return encode_call(node.target, node.args, node.kwargs, value_of)
+
+
+def encode_call(operator: Any, args: Sequence[Any], kwargs: dict[str, Any], value_of: ValueOf) -> list[Any]:
+    """All arguments of a call of `operator`.
+
+    value_of   value id of the tensor that a node, or a reference, stands for
+    """
     encoded = []
-    for position, argument in enumerate(node.target._schema.arguments):
-        if position < len(node.args) and not argument.kwarg_only:
-            given = node.args[position]
-        elif argument.name in node.kwargs:
-            given = node.kwargs[argument.name]
+    for position, argument in enumerate(operator._schema.arguments):
+        if position < len(args) and not argument.kwarg_only:
+            given = args[position]
+        elif argument.name in kwargs:
+            given = kwargs[argument.name]
         elif argument.has_default_value():
             given = argument.default_value
         else:
-            raise RecorderError(f"node {node.name}: operator {node.target.name()} got no argument '{argument.name}'")
+            raise RecorderError(f"a call of {operator.name()} has no argument '{argument.name}'")
         encoded.append(_encode(given, _element_type(argument), value_of))
     return encoded
 
@@ -50,7 +62,7 @@ def _encode(given: Any, expected: tuple[str, int | None], value_of: ValueOf) -> 
     kind, length = expected
     if given is None:
         return None
-    if isinstance(given, Node):
+    if isinstance(given, (Node, TensorReference)):
         value = value_of(given)
         return None if value is None else {"v": value}
     if length is not None:
@@ -61,7 +73,9 @@ def _encode(given: Any, expected: tuple[str, int | None], value_of: ValueOf) -> 
 
 def _encode_list(elements: list[Any], kind: str, value_of: ValueOf) -> Any:
     if "Tensor" in kind:
-        return {"vs": [value_of(element) if isinstance(element, Node) else None for element in elements]}
+        return {"vs": [
+            value_of(element) if isinstance(element, (Node, TensorReference)) else None for element in elements
+        ]}
     return [_encode_one(element, kind) for element in elements]
 
 

@@ -7,11 +7,12 @@ splits it. The tensors may be fake, which is how a model is recorded without mem
 
 from __future__ import annotations
 
+import copy
 import logging
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -63,6 +64,8 @@ class Captured:
     input_kinds     by name of a placeholder: AOTAutograd's descriptor of it
     output_names    names of the forward's first outputs, the loss first; what follows is saved
     gradients_of    by position in the backward's outputs: name of the parameter, or None
+    joint           both in one graph, as they were before the split, where it was asked for
+    updates         how many of the joint graph's outputs, its first, update buffers
     """
 
     forward: GraphModule
@@ -70,9 +73,11 @@ class Captured:
     input_kinds: dict[str, Any]
     output_names: list[str]
     gradients_of: list[str | None]
+    joint: GraphModule | None
+    updates: int
 
 
-def capture(step: TrainingStep, inputs: Sequence[Tensor], partitioner_name: str) -> Captured:
+def capture(step: TrainingStep, inputs: Sequence[Tensor], partitioner_name: str, keep_joint: bool = False) -> Captured:
     """Traces `step` on `inputs`. Throws what PyTorch throws; refuse.py knows how to explain it."""
     torch._dynamo.reset()
     with unset_fake_temporarily():
@@ -81,7 +86,8 @@ def capture(step: TrainingStep, inputs: Sequence[Tensor], partitioner_name: str)
     with _settings(), ExitStack() as stack:
         traced = dynamo_graph_capture_for_export(step)(*inputs)
         joint = aot_export_joint_with_descriptors(stack, traced, tuple(inputs), decompositions={})
-        return _split(joint, partitioner_name, step.names)
+        whole = copy.deepcopy(joint.graph_module) if keep_joint else None
+        return replace(_split(joint, partitioner_name, step.names), joint=whole)
 
 
 @contextmanager
@@ -139,7 +145,8 @@ def _split(joint: Any, partitioner_name: str, input_names: Sequence[str]) -> Cap
         raise RecorderError("the loss depends on no parameter that requires a gradient: expected something to train")
     update_in_place(halves["forward"].graph, updates)
     gradients = output_kinds[updates + len(output_names) :]
-    return Captured(halves["forward"], halves["backward"], input_kinds, output_names, list(map(_parameter_of, gradients)))
+    parameters = list(map(_parameter_of, gradients))
+    return Captured(halves["forward"], halves["backward"], input_kinds, output_names, parameters, None, updates)
 
 
 def _count_updates(returned: Node, input_names: Sequence[str]) -> int:

@@ -15,6 +15,8 @@ from dcrecord.errors import RecorderError
 FORMAT = "dc-graph/1"
 # Name of the graph's file in a workload's folder.
 GRAPH_FILE = "graph.json.gz"
+# The same of its compiled forms, by the stages that run them.
+COMPILED_FILES = {"zero3": "graph-inductor-zero3.json.gz", "zero12": "graph-inductor-zero12.json.gz"}
 
 
 def to_bytes(document: dict[str, Any], compressed: bool, indented: bool = False) -> bytes:

@@ -20,6 +20,7 @@ AUTOMATIC_KERNELS = {
 }
 ATTENTION_KERNELS = (*AUTOMATIC_KERNELS, "flash", "efficient", "cudnn", "math")
 PARTITIONERS = ("mincut", "default")
+BACKENDS = ("aten", "inductor")
 # Kernels that compute in half precision only.
 HALF_PRECISION_KERNELS = ("flash", "cudnn")
 
@@ -33,6 +34,7 @@ class Options:
     frozen                     patterns of the names of parameters that are not trained
     hold                       names of the outputs that the caller holds; None is all that the module returns
     no_dropout                 sets every probability of dropping something to 0
+    backend                    inductor: the compiled graphs, too
     """
 
     batch: int | None
@@ -46,6 +48,7 @@ class Options:
     hold: tuple[str, ...] | None = None
     checkpoint: tuple[str, ...] = ()
     no_dropout: bool = False
+    backend: str = "aten"
 
     def check(self) -> None:
         """Throws RecorderError for choices that contradict each other."""

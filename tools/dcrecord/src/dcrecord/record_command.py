@@ -7,7 +7,7 @@ import time
 from importlib.metadata import version as version_of
 from typing import TYPE_CHECKING, Any
 
-from dcrecord.graph_file import FORMAT, GRAPH_FILE, check_folder, to_bytes, write_whole
+from dcrecord.graph_file import COMPILED_FILES, FORMAT, GRAPH_FILE, check_folder, to_bytes, write_whole
 from dcrecord.options import Reporter
 from dcrecord.readme import counts_of, readme_of
 from dcrecord.record_options import Request, read_request
@@ -22,8 +22,12 @@ def run_record(arguments: list[str]) -> int:
     request = read_request(arguments)
     report = Reporter(lambda line: print(f"dcrecord: {line}", file=sys.stderr, flush=True))
     check_folder(request.folder)
+    if request.options.backend == "inductor":
+        from dcrecord.inductor.lowering import check_environment
+
+        check_environment()
     started = time.monotonic()
-    document = make_document(request, report)
+    document, compiled = make_documents(request, report)
     data = to_bytes(document, compressed=True)
     write_whole(request.folder / GRAPH_FILE, data)
     readme = request.folder / "README.md"
@@ -31,12 +35,28 @@ def run_record(arguments: list[str]) -> int:
         write_whole(readme, readme_of(document).encode())
     seconds = time.monotonic() - started
     report(f"wrote {request.folder / GRAPH_FILE}: {counts_of(document)}, {len(data):,} bytes, {seconds:.0f} s")
+    _write_compiled(request, compiled, report)
     return 0
 
 
-def make_document(request: Request, report: Reporter) -> dict[str, Any]:
-    """The document that describes the workload."""
-    from dcrecord.recording import record
+def _write_compiled(request: Request, compiled: dict[str, dict[str, Any]], report: Reporter) -> None:
+    """Writes the compiled forms; one of an earlier recording that this one has not made again goes."""
+    if request.options.backend != "inductor":
+        return
+    for name in COMPILED_FILES:
+        path = request.folder / COMPILED_FILES[name]
+        if name in compiled:
+            data = to_bytes(compiled[name], compressed=True)
+            write_whole(path, data)
+            report(f"wrote {path}: {counts_of(compiled[name])}, {len(data):,} bytes")
+        elif path.exists():
+            path.unlink()
+            report(f"removed {path}, which is of an earlier recording")
+
+
+def make_documents(request: Request, report: Reporter) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """The document that describes the workload, and by name those of its compiled forms."""
+    from dcrecord.recording import record_forms
 
     report(f"building {request.name}")
     workload = _workload(request)
@@ -46,7 +66,12 @@ def make_document(request: Request, report: Reporter) -> dict[str, Any]:
         "transformers": version_of("transformers"),
         "command": request.command,
     }
-    return {"format": FORMAT, "name": request.name, "recorder": recorder, **record(workload, request.options, report)}
+    document, compiled = record_forms(workload, request.options, report)
+    head = {"format": FORMAT, "name": request.name}
+    compiling = {**recorder, "command": request.compiling_command}
+    return {**head, "recorder": recorder, **document}, {
+        name: {**head, "recorder": compiling, **form} for name, form in compiled.items()
+    }
 
 
 def _workload(request: Request) -> Workload:

@@ -11,12 +11,13 @@ from pathlib import Path
 from dcrecord.architectures import Architecture, LinearStack, find_architecture
 from dcrecord.errors import RecorderError
 from dcrecord.option_parser import OptionParser, one_of, whole_number
-from dcrecord.options import ATTENTION_KERNELS, DTYPES, HALF_PRECISION, PARTITIONERS, Options
+from dcrecord.options import ATTENTION_KERNELS, BACKENDS, DTYPES, HALF_PRECISION, PARTITIONERS, Options
 
 _DESCRIPTION = """\
 Records the training graph of a torch model, with no GPU, no weights and no download.
 
-  python -m dcrecord MODEL [options] -o DIR     writes DIR/graph.json.gz and, where there is none, DIR/README.md
+  python -m dcrecord MODEL [options] -o DIR     writes DIR/graph.json.gz and, where there is none, DIR/README.md;
+                                                with --backend inductor DIR/graph-inductor-*.json.gz, too
   python -m dcrecord list                       the named models and their defaults
   python -m dcrecord reference WORKLOAD         losses and gradients of a reference training (has its own --help)
 """
@@ -27,6 +28,7 @@ examples:
   python -m dcrecord qwen3-8b --activation-checkpointing --partitioner default -o qwen3-8b-checkpointed
   python -m dcrecord mlp-8x4096 --batch 2048 -o mlp
   python -m dcrecord llama-3.2-1b --autocast bfloat16 --freeze 'model.embed_tokens.*' --hold none -o frozen
+  python -m dcrecord llama-3.2-1b --backend inductor -o traces/llama-3.2-1b
   python -m dcrecord net.py:build --batch 8 --checkpoint 'encoder.layers.*' -o net
 
 net.py holds for example
@@ -45,6 +47,7 @@ _TEXTS = (
     ("--dtype", "D", "of the parameters: float32, bfloat16, float16 (the model's, or bfloat16; float32 with --autocast)"),
     ("--attention", "K", "kernel: auto, auto-without-cudnn, flash, efficient, cudnn, math (the model's, or auto)"),
     ("--partitioner", "P", "mincut: DeepCompile's; default: saves what eager PyTorch saves (mincut)"),
+    ("--backend", "B", "inductor: compiled graphs beside the one of ATen operators (aten)"),
     ("--checkpoint", "PATTERN", "the same for modules by path, such as 'encoder.layers.*'; repeatable"),
     ("--autocast", "D", "runs the forward under torch.autocast to bfloat16 or float16 (no autocast)"),
     ("--freeze", "PATTERN", "parameters not to train, by name, such as 'model.embed_tokens.*'; repeatable"),
@@ -72,6 +75,12 @@ class Request:
     vocabularies: dict[str | None, int]
     command: str
 
+    @property
+    def compiling_command(self) -> str:
+        """The command line that makes the compiled forms again; without --backend it makes the ATen graph alone."""
+        before, _, folder = self.command.rpartition(" -o ")
+        return f"{before} --backend inductor -o {folder}"
+
 
 def record_parser() -> OptionParser:
     """The options of a recording; a default that depends on the model is None here."""
@@ -82,6 +91,7 @@ def record_parser() -> OptionParser:
         "--dtype": {"type": one_of(DTYPES)},
         "--attention": {"type": one_of(ATTENTION_KERNELS)},
         "--partitioner": {"type": one_of(PARTITIONERS), "default": "mincut"},
+        "--backend": {"type": one_of(BACKENDS), "default": "aten"},
         "--checkpoint": {"action": "append", "default": []},
         "--autocast": {"type": one_of(HALF_PRECISION)},
         "--freeze": {"action": "append", "default": []},
@@ -151,6 +161,7 @@ def _options(asked: argparse.Namespace, architecture: Architecture | LinearStack
         hold=_held(asked.hold),
         checkpoint=tuple(asked.checkpoint),
         no_dropout=asked.no_dropout,
+        backend=asked.backend,
     )
 
 

@@ -41,6 +41,13 @@ _SECONDS_PER_LAYER = 0.05
 
 def record(workload: Workload, options: Options, report: Reporter) -> dict[str, Any]:
     """The keys `options` to `graphs` of the document that describes one micro-step of `workload`."""
+    return record_forms(workload, options, report)[0]
+
+
+def record_forms(
+    workload: Workload, options: Options, report: Reporter
+) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """The same, and by name those of its compiled forms where `options` ask for them."""
     prepare(workload.body, options)
     if options.no_dropout:
         report(remove_dropout(workload.body))
@@ -51,7 +58,14 @@ def record(workload: Workload, options: Options, report: Reporter) -> dict[str, 
         captured = _capture_or_explain(step, inputs, options)
     options = replace(options, attention=_kernel_of(attention, options))
     report(f"finding shapes and storages of {_node_count(captured):,} nodes")
-    return describe(captured, contents, workload, options)
+    document = describe(captured, contents, workload, options)
+    if options.backend == "aten":
+        return document, {}
+    from dcrecord.inductor.record import compiled_documents
+
+    head = {key: document[key] for key in ("options", "tokens")}
+    compiled = compiled_documents(captured, contents, report)
+    return document, {name: {**head, **form} for name, form in compiled.items()}
 
 
 def describe(captured: Captured, contents: Contents, workload: Workload, options: Options) -> dict[str, Any]:
@@ -158,7 +172,7 @@ def _kernel_of(attention: Attention, options: Options) -> str:
 def _capture_or_explain(step: TrainingStep, inputs: tuple[Tensor, ...], options: Options) -> Captured:
     with warnings.catch_warnings(record=True) as warned, without_logging():
         try:
-            captured = capture(step, inputs, options.partitioner)
+            captured = capture(step, inputs, options.partitioner, keep_joint=options.backend != "aten")
         except (Exception, SystemExit) as error:
             said = [str(warning.message) for warning in warned]
             raise explain(error, said, failing_module(step, inputs)) from error

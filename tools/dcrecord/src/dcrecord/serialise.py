@@ -123,14 +123,14 @@ class _GraphWriter:
         for name, data in contents.buffers.items():
             if name in placeholders and _is_used(placeholders[name][0], replayed):
                 node, tensor = placeholders[name]
-                entries.append({"name": name, "value": self._known("buffer", node.name, tensor), "data": _base64(data)})
+                entries.append({"name": name, "value": self._known("buffer", node.name, tensor), "data": base64_of(data)})
         for graph in replayed:
             for node in graph.graph.graph.nodes:
                 if node.op != "get_attr" or self.tables.find(graph.values[node]) is not None:
                     continue
                 data = getattr(graph.graph, str(node.target))
                 value = self._known("buffer", node.name, graph.values[node])
-                entries.append({"name": str(node.target), "value": value, "data": _base64(data)})
+                entries.append({"name": str(node.target), "value": value, "data": base64_of(data)})
         return entries
 
     def inputs(self, contents: Contents, forward: Replayed) -> list[dict[str, Any]]:
@@ -242,7 +242,7 @@ def _is_used(placeholder: Node, replayed: tuple[Replayed, Replayed]) -> bool:
     )
 
 
-def _base64(data: Tensor) -> str:
+def base64_of(data: Tensor) -> str:
     """Little-endian bytes of the elements in row-major order."""
     plain = data.detach().cpu().contiguous().reshape(-1)
     return base64.b64encode(plain.view(torch.uint8).numpy().tobytes()).decode("ascii")

@@ -1,0 +1,167 @@
+"""Compiled forms: what Inductor makes of tiny-llama without a GPU, and what is refused."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import shlex
+import subprocess
+import sys
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from conftest import ROOT
+from dcrecord.command_line import main
+from dcrecord.errors import RecorderError
+from dcrecord.graph_file import COMPILED_FILES, GRAPH_FILE, read_document
+from dcrecord.inductor.kernels import describe_kernel, source_of
+from dcrecord.inductor.lines import _LineReader
+from dcrecord.inductor.releases import RELEASE, insert_releases
+from graph_checker import faults_of, values_of
+from jsonschema_rs import Draft202012Validator
+from torch.fx import Graph, GraphModule
+
+TRACES = ROOT / "traces"
+SCHEMA = json.loads((ROOT / "docs" / "schemas" / "graph.schema.json").read_text())
+WORKLOADS = sorted({path.parent.name for path in TRACES.glob("*/graph-inductor-*.json.gz")})
+FORMS = [(name, form) for name in WORKLOADS for form in COMPILED_FILES]
+
+
+def _form(name: str, form: str) -> dict[str, Any]:
+    return read_document(TRACES / name / COMPILED_FILES[form])
+
+
+def test_committed_forms_of_tiny_llama_are_made_again_byte_for_byte(tmp_path: Path) -> None:
+    """In another process with another hash seed; the ATen graph is the same as without them."""
+    words = shlex.split(_form("tiny-llama", "zero3")["recorder"]["command"])
+    assert words[:3] == ["python", "-m", "dcrecord"] and words[-4:-2] == ["--backend", "inductor"]
+    environment = {**os.environ, "PYTHONHASHSEED": "20251", "PYTHONPATH": str(ROOT / "tools" / "dcrecord" / "src")}
+    command = [sys.executable, "-m", "dcrecord", *words[3:-2], "-o", "made"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for file in (GRAPH_FILE, *COMPILED_FILES.values()):
+        assert (tmp_path / "made" / file).read_bytes() == (TRACES / "tiny-llama" / file).read_bytes(), file
+
+
+@pytest.mark.parametrize(("name", "form"), FORMS)
+def test_form_satisfies_every_rule_and_fits_the_schema(name: str, form: str) -> None:
+    document = _form(name, form)
+    assert faults_of(document) == []
+    Draft202012Validator(SCHEMA).validate(document)
+
+
+@pytest.mark.parametrize(("name", "form"), FORMS)
+def test_form_is_of_the_same_model(name: str, form: str) -> None:
+    """Parameters with their gradients, inputs and held outputs; no marker of a release is left."""
+    document, whole = _form(name, form), read_document(TRACES / name / GRAPH_FILE)
+
+    def shown(of: dict[str, Any]) -> Any:
+        shape = {index: value["shape"] for index, value in enumerate(of["values"])}
+        params = [(entry["name"], shape[entry["value"]], entry["requires_grad"]) for entry in of["params"]]
+        inputs = [(entry["name"], shape[entry["value"]], entry["fill"]) for entry in of["inputs"]]
+        outputs = [output for graph in of["graphs"] for output in graph["outputs"] if output["kind"] != "saved"]
+        returned = [(each["kind"], each.get("name"), each.get("param"), shape[each["value"]]) for each in outputs]
+        return params, inputs, returned, of["tokens"], of["options"]
+
+    assert shown(document) == shown(whole)
+    assert not [schema for schema in document["schemas"] if not schema.startswith("aten::")]
+
+
+@pytest.mark.parametrize(("name", "form"), FORMS)
+def test_kernels_move_no_more_than_their_buffers(name: str, form: str) -> None:
+    document = _form(name, form)
+    for graph in document["graphs"]:
+        for op in graph["ops"]:
+            for value, size in [*op.get("reads", []), *op.get("writes", [])]:
+                assert 0 < size <= document["storages"][document["values"][value]["storage"]]
+
+
+def test_rows_of_the_embedding_count_as_they_are_looked_up() -> None:
+    document = _form("llama-3.2-1b", "zero3")
+    table = document["params"][0]["value"]
+    first = next(op for op in document["graphs"][0]["ops"] if "kernel" in op and table in dict(op["reads"]))
+    assert dict(first["reads"])[table] == 4 * 2048 * 2048 * 2  # tokens, width, bytes
+    assert prod(document["values"][table]["shape"]) * 2 == 525_336_576
+
+
+BROKEN = [
+    (lambda launch, kernel: launch.update(kernel=1000), "kernel or module out of range"),
+    (lambda launch, kernel: launch["args"].pop(), "arguments, expected"),
+    (lambda launch, kernel: launch["args"].__setitem__(0, 7), "argument "),
+    (lambda launch, kernel: launch["reads"].append([launch["outputs"][0], 4]), "before it is there"),
+    (lambda launch, kernel: launch.update(outputs=[0]), "is produced twice, or no argument"),
+    (lambda launch, kernel: launch.update(reuses=[0]), "is no output of its op"),
+    (lambda launch, kernel: launch["writes"][0].__setitem__(1, -1), "less than nothing"),
+]
+
+
+@pytest.mark.parametrize(("change", "fault"), BROKEN)
+def test_checker_sees_a_broken_launch(change: Any, fault: str) -> None:
+    document = copy.deepcopy(_form("tiny-llama", "zero3"))
+    launch = next(op for op in document["graphs"][0]["ops"] if "kernel" in op and op["reads"])
+    change(launch, document["kernels"][launch["kernel"]])
+    assert fault in "; ".join(faults_of(document))
+
+
+def test_checker_sees_a_read_of_what_is_overwritten() -> None:
+    document = copy.deepcopy(_form("tiny-llama", "zero3"))
+    ops = document["graphs"][1]["ops"]
+    position = next(index for index, op in enumerate(ops) if op.get("reuses"))
+    storage = document["values"][ops[position]["reuses"][0]]["storage"]
+    older = next(
+        value
+        for op in document["graphs"][0]["ops"]
+        for value in op["outputs"]
+        if value is not None and document["values"][value]["storage"] == storage
+    )
+    later = next(op for op in ops[position + 1 :] if "kernel" in op)
+    later["reads"].append([older, 4])
+    assert "overwritten" in "; ".join(faults_of(document)) or "before it is there" in "; ".join(faults_of(document))
+
+
+def test_a_release_stands_behind_every_consumer_of_a_parameter() -> None:
+    """Through views of it, and once behind an op that reads two."""
+    aten, graph = torch.ops.aten, Graph()
+    x, weight, bias = (graph.placeholder(name) for name in ("x", "weight", "bias"))
+    turned = graph.call_function(aten.t.default, (weight,))
+    product = graph.call_function(aten.addmm.default, (bias, x, turned))
+    doubled = graph.call_function(aten.mul.Tensor, (product, 2))
+    graph.output((doubled, product))
+    for node in graph.nodes:
+        node.meta["val"] = None
+    module = GraphModule({}, graph)
+    insert_releases(module, {"weight", "bias"})
+    markers = [node for node in module.graph.nodes if node.target is RELEASE]
+    assert [node.args[0] for node in markers] == [product]
+    assert doubled.args[0] is markers[0]
+    assert module.graph.output_node().args[0] == (doubled, markers[0])
+
+
+def test_lines_that_are_not_known_are_refused_by_name() -> None:
+    class SomeNewLine:
+        pass
+
+    with pytest.raises(RecorderError, match="Inductor's line SomeNewLine has no form in a graph file"):
+        _LineReader().read(SomeNewLine())
+    with pytest.raises(RecorderError, match="no form in a graph file: do_something"):
+        _LineReader().read("do_something(buf0)")
+
+
+def test_kernels_that_are_not_known_are_refused_by_name() -> None:
+    with pytest.raises(RecorderError, match="Inductor's cpp_0 is no Triton kernel"):
+        source_of("async_compile.cpp('''...''')", "cpp_0")
+    with pytest.raises(RecorderError, match="Inductor's kernel k is foreach: expected pointwise"):
+        describe_kernel("k", "@triton_heuristics.foreach(\n", {}, {})
+
+
+def test_variables_that_change_what_inductor_makes_are_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TORCHINDUCTOR_MAX_AUTOTUNE", "1")
+    assert main(["tiny-llama", "--backend", "inductor", "-o", str(tmp_path)]) == 2
+    assert "--backend inductor with TORCHINDUCTOR_MAX_AUTOTUNE set" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,92 @@
+"""The joint graph once more, on fake CUDA tensors and with Inductor's decompositions.
+
+Autograd is done by then, so no stream is asked of a driver. Decomposing on CPU tensors instead would meet rules for CPUs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx import GraphModule, Interpreter
+from torch.fx import traceback as fx_traceback
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from dcrecord.cuda_operators import results_on_cuda
+from dcrecord.replay import DEVICE
+
+
+@dataclass
+class CudaJoint:
+    """The decomposed joint graph.
+
+    inputs      fake CUDA tensors for its placeholders
+    constants   by name of a placeholder at its end: the constant of the code that it stands for
+    """
+
+    graph: GraphModule
+    inputs: list[Tensor]
+    mode: FakeTensorMode
+    constants: dict[str, Tensor]
+
+
+class _OnCuda(Interpreter):
+    """Runs a graph recorded on the CPU; constants of the code are `constants`."""
+
+    constants: dict[str, Tensor]
+
+    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+        return super().call_function(target, args, {**kwargs, "device": DEVICE} if "device" in kwargs else kwargs)
+
+    def get_attr(self, target: Any, args: Any, kwargs: Any) -> Any:
+        return self.constants[target]
+
+
+def decompose_on_cuda(joint: GraphModule) -> CudaJoint:
+    """Placeholders keep their names and descriptors; constants become placeholders behind them."""
+    from torch._inductor.decomposition import select_decomp_table
+
+    holders = [node for node in joint.graph.nodes if node.op == "placeholder"]
+    attributes = list(dict.fromkeys(str(node.target) for node in joint.graph.nodes if node.op == "get_attr"))
+    constants = {name: getattr(joint, name) for name in attributes}
+    mode = FakeTensorMode(allow_non_fake_inputs=False)
+    with mode:
+        inputs = [_fake(tensor) for tensor in [*(node.meta["val"] for node in holders), *constants.values()]]
+    _tell_modules(joint)
+    interpreter = _OnCuda(joint)
+
+    def run(*given: Tensor) -> Any:
+        interpreter.constants = dict(zip(attributes, given[len(holders) :]))
+        return interpreter.run(*given[: len(holders)])
+
+    with mode, fx_traceback.preserve_node_meta(), results_on_cuda(), torch.no_grad():
+        trace = make_fx(run, decomposition_table=select_decomp_table(), tracing_mode="fake", _allow_non_fake_inputs=True)
+        decomposed = trace(*inputs)
+    made = [node for node in decomposed.graph.nodes if node.op == "placeholder"]
+    names = [node.name for node in holders] + [f"constant_{index}" for index in range(len(constants))]
+    for node in made:
+        node._rename(f"taken_{node.name}")
+    for node, name in zip(made, names):
+        node._rename(name)
+        node.target = node.name
+    decomposed.recompile()
+    return CudaJoint(decomposed, inputs, mode, dict(zip(names[len(holders) :], constants.values())))
+
+
+def _tell_modules(joint: GraphModule) -> None:
+    """A node that differentiates another one gets that one's modules: their common number is lost on the way."""
+    stacks: dict[int, Any] = {}
+    for node in joint.graph.nodes:
+        stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack")
+        number = node.meta.get("seq_nr")
+        if stack and number is not None:
+            stacks.setdefault(number, stack)
+        if stack or number in stacks:
+            node.meta["nn_module_stack"] = stack or stacks[number]
+
+
+def _fake(tensor: Tensor) -> Tensor:
+    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=DEVICE)

@@ -1,0 +1,215 @@
+"""From a captured joint graph to the documents of its compiled forms."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version as version_of
+from typing import Any
+
+import torch
+from torch._functorch._aot_autograd.descriptors import BufferAOTInput, ParamAOTInput, PlainAOTInput, TangentAOTInput
+
+from dcrecord.capture import Captured
+from dcrecord.errors import RecorderError
+from dcrecord.inductor.document import GraphWriter, Tables
+from dcrecord.inductor.joint_on_cuda import CudaJoint, decompose_on_cuda
+from dcrecord.inductor.lowering import TARGETS, Lowered, Target, lower_step
+from dcrecord.inductor.no_gpu import ARCHITECTURE, PROPERTIES, gpu_to_compile_for
+from dcrecord.module_paths import ModulePaths
+from dcrecord.options import Reporter
+from dcrecord.serialise import Contents, base64_of
+
+DEEPSPEED = "0.19.8"
+
+
+def compiled_documents(captured: Captured, contents: Contents, report: Reporter) -> dict[str, dict[str, Any]]:
+    """By name of the target: the keys `backend` and `params` to `graphs` of its document. A target for which Inductor, or
+    the format, has no answer is left out, with a line that says why."""
+    documents: dict[str, dict[str, Any]] = {}
+    if captured.updates:
+        report("not compiled, the ATen graph stands alone: running statistics of batch norms are not lowered yet")
+        return documents
+    with gpu_to_compile_for(), _quiet():
+        try:
+            joint = decompose_on_cuda(captured.joint)
+        except Exception as error:
+            report(f"not compiled, the ATen graph stands alone: {_sentence(error)}")
+            return documents
+        for target in TARGETS:
+            report(f"lowering for ZeRO-{' and '.join(map(str, target.stages))}")
+            try:
+                documents[target.name] = _document(captured, joint, contents, target)
+            except Exception as error:
+                report(f"not compiled for {target.name}, the ATen graph stands: {_sentence(error)}")
+    return documents
+
+
+def _sentence(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    kind = "" if isinstance(error, RecorderError) else f"{type(error).__name__}: "
+    return kind + (lines[0][:200] if lines else "no message")
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Inductor logs that it was stopped."""
+    disabled = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(disabled)
+
+
+def _document(captured: Captured, joint: CudaJoint, contents: Contents, target: Target) -> dict[str, Any]:
+    kinds = captured.input_kinds
+    parameters = {name for name, kind in kinds.items() if isinstance(kind, ParamAOTInput)}
+    apart = CudaJoint(copy.deepcopy(joint.graph), joint.inputs, joint.mode, joint.constants)
+    lowered = lower_step(apart, parameters, len(captured.output_names), target)
+    return _StepWriter(captured, joint, contents).write(lowered, target)
+
+
+class _StepWriter:
+    """Writes the tables of a step's inputs, then its two graphs."""
+
+    def __init__(self, captured: Captured, joint: CudaJoint, contents: Contents) -> None:
+        self.captured = captured
+        self.contents = contents
+        self.tables = Tables()
+        self.paths = ModulePaths(joint.graph)
+        self.constants = joint.constants
+        self.known: dict[str, int] = {}
+        self.kind_of: dict[int, dict[str, Any]] = {}
+        self.param_index: dict[str, int] = {}
+
+    def write(self, lowered: Lowered, target: Target) -> dict[str, Any]:
+        params = self._parameters()
+        buffers = self._buffers()
+        inputs = self._inputs()
+        forward = self._forward(lowered)
+        backward = self._backward(lowered, forward["outputs"][0]["value"])
+        unread = {entry["value"] for entry in buffers} - {
+            entry["value"] for graph in (forward, backward) for entry in [*graph["inputs"], *graph["outputs"]]
+        }
+        if unread:
+            buffers = [entry for entry in buffers if entry["value"] not in unread]
+        return {
+            "backend": _backend(target),
+            "params": params,
+            "buffers": buffers,
+            "inputs": inputs,
+            "storages": self.tables.storages,
+            "values": self.tables.values,
+            "schemas": list(self.tables.schemas),
+            "modules": list(self.tables.modules),
+            "kernels": list(self.tables.kernels.values()),
+            "graphs": [forward, backward],
+        }
+
+    def _holders(self, kind: type) -> dict[str, str]:
+        """Names of placeholders by the name, or index, of what they are."""
+        found = {}
+        for holder, described in self.captured.input_kinds.items():
+            if isinstance(described, kind):
+                found[described.idx if kind is PlainAOTInput else described.target.removeprefix("body.")] = holder
+        return found
+
+    def _parameters(self) -> list[dict[str, Any]]:
+        holders = self._holders(ParamAOTInput)
+        entries = []
+        for index, (name, parameter, tied) in enumerate(self.contents.parameters):
+            mine = [holders[each] for each in (name, *tied) if each in holders]
+            value = self._resident("param", mine, parameter, name)
+            entry = {"name": name, "value": value, "requires_grad": parameter.requires_grad}
+            entries.append({**entry, "tied": tied} if tied else entry)
+            self.param_index.update(dict.fromkeys((name, *tied), index))
+        return entries
+
+    def _buffers(self) -> list[dict[str, Any]]:
+        holders = self._holders(BufferAOTInput)
+        known = {name: (holders[name], data) for name, data in self.contents.buffers.items() if name in holders}
+        known.update({name: (name, data) for name, data in self.constants.items()})
+        return [
+            {"name": name, "value": self._resident("buffer", [holder], data, name), "data": base64_of(data)}
+            for name, (holder, data) in known.items()
+        ]
+
+    def _inputs(self) -> list[dict[str, Any]]:
+        holders = self._holders(PlainAOTInput)
+        examples = {node.name: node.meta["val"] for node in self.captured.joint.graph.nodes if node.op == "placeholder"}
+        return [
+            {
+                "name": name,
+                "value": self._resident("input", [holders[index]], examples[holders[index]], name),
+                "fill": fill.to_json(),
+            }
+            for index, (name, fill) in enumerate(self.contents.fills.items())
+        ]
+
+    def _resident(self, kind: str, holders: list[str], tensor: torch.Tensor, name: str) -> int:
+        value = self.tables.tensor(holders[0] if holders else name, tensor)
+        self.known.update(dict.fromkeys(holders, value))
+        self.kind_of[value] = {"kind": kind, "value": value}
+        return value
+
+    def _forward(self, lowered: Lowered) -> dict[str, Any]:
+        writer = GraphWriter(self.tables, self.paths, dict(self.known))
+        returned = writer.write(lowered.forward)
+        outputs: list[dict[str, Any]] = []
+        for position, name in enumerate(self.captured.output_names):
+            kind = {"kind": "loss"} if position == 0 else {"kind": "output"}
+            further = {} if position == 0 else {"name": name, "held": True}
+            outputs.append({**kind, "value": returned[position], **further})
+        count = len(outputs)
+        saved = dict.fromkeys(value for value in returned[count:] if value not in self.kind_of)
+        outputs += [{"kind": "saved", "value": value} for value in saved]
+        self.known.update(zip(lowered.forward_outputs[count:], returned[count:]))
+        return {"direction": "forward", "inputs": self._graph_inputs(writer), "outputs": outputs, "ops": writer.ops}
+
+    def _backward(self, lowered: Lowered, loss: int) -> dict[str, Any]:
+        for name, described in self.captured.input_kinds.items():
+            if isinstance(described, TangentAOTInput):
+                example = next(n.meta["val"] for n in self.captured.joint.graph.nodes if n.name == name)
+                value = self.tables.tensor(name, example)
+                self.known[name] = value
+                self.kind_of[value] = {"kind": "tangent", "value": value, "of": loss}
+        missing = [name for name in lowered.backward_inputs if name not in self.known]
+        if missing:
+            raise RecorderError(f"the backward needs {missing[0]}, which the forward does not return")
+        writer = GraphWriter(self.tables, self.paths, self.known)
+        returned = writer.write(lowered.backward)
+        outputs = [
+            {"kind": "gradient", "value": value, "param": self.param_index[name.removeprefix("body.")]}
+            for value, name in zip(returned, self.captured.gradients_of)
+            if name is not None and value is not None
+        ]
+        outputs.sort(key=lambda output: output["param"])
+        return {
+            "direction": "backward",
+            "forward": 0,
+            "inputs": self._graph_inputs(writer),
+            "outputs": outputs,
+            "ops": writer.ops,
+        }
+
+    def _graph_inputs(self, writer: GraphWriter) -> list[dict[str, Any]]:
+        return [self.kind_of.get(value, {"kind": "saved", "value": value}) for value in writer.used]
+
+
+def _backend(target: Target) -> dict[str, Any]:
+    return {
+        "name": "inductor",
+        "stages": list(target.stages),
+        "deepspeed": DEEPSPEED,
+        "torch": torch.__version__.partition("+")[0],
+        "triton": version_of("triton"),
+        "architecture": ARCHITECTURE,
+        "multiprocessors": PROPERTIES["multi_processor_count"],
+        "settings": target.settings,
+    }
