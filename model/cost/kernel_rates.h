@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "model/base/units.h"
 
 namespace dcsim {
@@ -230,6 +232,16 @@ struct ProductRates {
 };
 
 /// What a roofline of two rates leaves out, as far as it is known of a GPU. Source: docs/costs.md.
+/// Triton kernels that Inductor writes: shares of the bandwidth by kind, and what they compute.
+struct TritonRates {
+  double pointwise = 1;
+  double reduction = 1;
+  double persistent_reduction = 1;
+  double trigonometric_per_second = 0;   // sines and cosines
+  double online_softmax_per_second = 0;  // elements of softmaxes put together while they are read
+  Duration start;                        // of any of them
+};
+
 struct KernelRates {
   double plain = 1;  // share of the bandwidth: dense tensors of one layout, also written shorter
   double gelu = 1;   // the same, computing so much for each element
@@ -260,6 +272,7 @@ struct KernelRates {
   PoolingRates pooling;
   ConcatenationRates concatenation;
   ConvolutionRates convolution;
+  std::optional<TritonRates> triton;
 };
 
 }  // namespace dcsim

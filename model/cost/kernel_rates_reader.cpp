@@ -227,6 +227,15 @@ void ReadCudnnAttention(ObjectReader& fields, CudnnAttentionRates& rates) {
   ReadPositive(fields, "wide_masked", rates.wide_masked);
 }
 
+void ReadTriton(ObjectReader& fields, TritonRates& rates) {
+  ReadShare(fields, "pointwise", rates.pointwise);
+  ReadShare(fields, "reduction", rates.reduction);
+  ReadShare(fields, "persistent_reduction", rates.persistent_reduction);
+  ReadPositive(fields, "trigonometric_per_second", rates.trigonometric_per_second);
+  ReadPositive(fields, "online_softmax_per_second", rates.online_softmax_per_second);
+  fields.Required("start", ReadDuration, rates.start);
+}
+
 }  // namespace
 
 KernelRates ReadKernelRates(ObjectReader& fields) {
@@ -266,6 +275,10 @@ KernelRates ReadKernelRates(ObjectReader& fields) {
   ReadPart(fields, "pooling", ReadPooling, rates.pooling);
   ReadPart(fields, "concatenation", ReadConcatenation, rates.concatenation);
   ReadPart(fields, "convolution", ReadConvolution, rates.convolution);
+  if (TritonRates triton;
+      fields.OptionalObject("triton", [&](ObjectReader& inner) { ReadTriton(inner, triton); })) {
+    rates.triton = triton;
+  }
   return rates;
 }
 

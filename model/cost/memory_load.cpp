@@ -16,6 +16,13 @@ constexpr double kExponent = 2.5;
 
 MovedBytes MovedByOp(const Graph& graph, OpId id) {
   MovedBytes moved;
+  if (const auto& launch = graph.op(id).launch) {
+    for (const ValueBytes& write : launch->writes) {
+      moved.written += write.bytes;
+    }
+    moved.read = CountBytes(graph, id) - moved.written;
+    return moved;
+  }
   for (const ValueId output : graph.op(id).outputs) {
     if (!output.is_none()) {
       moved.written += graph.value(output).bytes();

@@ -110,7 +110,7 @@ std::int64_t MatmulFlops(const Graph& graph, OpId id) {
 
 /// The argument of that name, if the schema has one and the call gives it.
 const Argument* FindArgument(const Graph& graph, const Op& op, std::string_view name) {
-  const auto schema = FindSchema(graph.schemas[op.schema]);
+  const auto schema = op.launch ? std::nullopt : FindSchema(graph.schemas[op.schema]);
   for (std::size_t i = 0; schema && i < schema->arguments.size() && i < op.arguments.size(); ++i) {
     if (schema->arguments[i].name == name) {
       return &op.arguments[i];
@@ -268,6 +268,15 @@ std::int64_t CountFlops(const Graph& graph, OpId id) {
 
 Bytes CountBytes(const Graph& graph, OpId id) {
   const Op& op = graph.op(id);
+  if (op.launch) {
+    Bytes moved;
+    for (const auto* list : {&op.launch->reads, &op.launch->writes}) {
+      for (const ValueBytes& each : *list) {
+        moved += each.bytes;
+      }
+    }
+    return moved;
+  }
   const std::string_view target = graph.target(id);
   const bool lookup = target == "aten::embedding";
   const std::size_t picked = target == "aten::nll_loss_backward"  ? 1

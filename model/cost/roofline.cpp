@@ -5,6 +5,7 @@
 
 #include "model/base/error.h"
 #include "model/cost/attention_time.h"
+#include "model/cost/launch_time.h"
 #include "model/cost/memory_time.h"
 #include "model/cost/op_flops.h"
 #include "model/cost/product_time.h"
@@ -24,6 +25,9 @@ double Efficiency(OpClass op_class, const GpuSpec& gpu) {
 }
 
 double Seconds(const Graph& graph, OpId id, const GpuSpec& gpu) {
+  if (graph.op(id).launch) {
+    return LaunchSeconds(graph, id, gpu);
+  }
   const OpClass op_class = ClassifyOp(graph, id);
   if (gpu.kernels && op_class == OpClass::kMatmul) {
     return ProductSeconds(graph, id, gpu);
@@ -64,7 +68,9 @@ double TransferSeconds(Bytes bytes, const GpuSpec& gpu, double share) {
 Duration RooflineTime(const Graph& graph, OpId id, const GpuSpec& gpu) {
   constexpr double kRounding = 1e-6;  // ns, of sums that are whole
   const double ns = std::ceil(Seconds(graph, id, gpu) * 1e9 - kRounding);
-  return std::max(Duration::FromNs(static_cast<std::int64_t>(ns)), gpu.shortest_kernel);
+  const auto time = Duration::FromNs(static_cast<std::int64_t>(ns));
+  // Triton kernels have a start of their own.
+  return graph.op(id).launch ? time : std::max(time, gpu.shortest_kernel);
 }
 
 }  // namespace dcsim

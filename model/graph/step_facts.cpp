@@ -44,7 +44,7 @@ std::vector<bool> FindWriters(const Graph& graph) {
 void AnalyseOp(
     const Graph& graph, OpId id, bool writes, StepFacts& facts, std::vector<bool>& exists) {
   const Op& op = graph.op(id);
-  bool view = !op.outputs.empty() && !writes;
+  bool view = !op.outputs.empty() && !writes && !op.launch && op.reuses.empty();
   for (std::size_t i = 0; i < op.outputs.size(); ++i) {
     const ValueId output = op.outputs[i];
     if (output.is_none()) {
@@ -80,7 +80,8 @@ StepFacts AnalyseStep(const Graph& graph) {
   MarkResidents(graph, facts, exists);
   const auto writers = FindWriters(graph);
   for (std::size_t i = 0; i < graph.ops.size(); ++i) {
-    AnalyseOp(graph, OpId(i), writers[graph.ops[i].schema], facts, exists);
+    const Op& op = graph.ops[i];
+    AnalyseOp(graph, OpId(i), !op.launch && writers[op.schema], facts, exists);
   }
   return facts;
 }

@@ -33,6 +33,9 @@ ValueId Op::first_output() const {
 }
 
 std::string_view Graph::target(OpId id) const {
+  if (op(id).launch) {
+    return kernel(*op(id).launch).name;
+  }
   const std::string_view schema = schemas[op(id).schema];
   return schema.substr(0, schema.find('('));
 }

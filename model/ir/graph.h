@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "model/base/ids.h"
 #include "model/base/units.h"
+#include "model/ir/backend.h"
 #include "model/ir/dtype.h"
 
 namespace dcsim {
@@ -94,16 +96,62 @@ using Argument = std::variant<std::monostate,
                               LayoutArgument,
                               MemoryFormatArgument>;
 
-/// One call of an operator.
+/// How a Triton kernel goes through what it reduces: not at all, in a loop, or holding all of it.
+enum class KernelKind : std::uint8_t { kPointwise, kReduction, kPersistentReduction };
+
+/// An argument of a launch: its name, and its Triton type ("*bf16" points to elements).
+struct KernelArgument {
+  std::string name;
+  std::string type;
+
+  bool is_pointer() const { return type.starts_with('*'); }
+};
+
+/// Block sizes, warps and stages of a Triton kernel by name ("XBLOCK", "num_warps").
+using KernelConfig = std::map<std::string, std::int64_t>;
+
+/// A Triton kernel that Inductor wrote.
+struct TritonKernel {
+  std::string name;
+  std::string hash;  // of its source
+  KernelKind kind = KernelKind::kPointwise;
+  std::vector<KernelArgument> signature;
+  std::string grid;  // Inductor's rule
+  std::int64_t loads = 0;
+  std::int64_t stores = 0;
+  std::int64_t reductions = 0;
+  std::map<std::string, std::int64_t> passes;  // by argument: loops that read it, if more than one
+  std::vector<KernelConfig> configs;           // candidates; the first is what is run
+  std::string source;
+  std::vector<std::string> aten;  // operators that are fused in it
+};
+
+/// Bytes of a value that a kernel moves.
+struct ValueBytes {
+  ValueId value;
+  Bytes bytes;
+};
+
+/// A launch of a Triton kernel. An argument is a value or a number.
+struct KernelLaunch {
+  std::uint32_t kernel = 0;  // index into Graph::kernels
+  std::vector<ValueBytes> reads;
+  std::vector<ValueBytes> writes;
+};
+
+/// One kernel of the step, in the place where the host issues it: a call of an operator, which may
+/// launch several, or a launch of a Triton kernel.
 struct Op {
-  std::uint32_t schema = 0;  // index into Graph::schemas
+  std::uint32_t schema = 0;  // index into Graph::schemas; of a launch without meaning
   std::uint32_t module = 0;  // index into Graph::modules
   GraphId graph;
   bool returns_list = false;
   bool recompute = false;
   std::vector<Argument> arguments;
-  std::vector<ValueId> inputs;   // every tensor among the arguments, in order
+  std::vector<ValueId> inputs;   // every tensor that is read, in the order of the arguments
   std::vector<ValueId> outputs;  // None() where a return is unused or no tensor
+  std::vector<ValueId> reuses;   // those that take over a storage whose values are over
+  std::optional<KernelLaunch> launch;
 
   /// The first output that is one, or None().
   ValueId first_output() const;
@@ -140,6 +188,12 @@ struct Subgraph {
   std::size_t op_count = 0;
 };
 
+/// For whom Inductor lowered a graph. `notes`: JSON text of versions and settings, for people.
+struct CompiledFor {
+  std::vector<int> stages;  // of ZeRO
+  std::string notes;
+};
+
 /// What the recorder was asked for; only for people and reports.
 struct RecordingNotes {
   std::string command;
@@ -162,6 +216,8 @@ struct Graph {
   std::vector<Value> values;
   std::vector<std::string> schemas;
   std::vector<std::string> modules;
+  std::optional<CompiledFor> compiled;
+  std::vector<TritonKernel> kernels;
   std::vector<Op> ops;  // of all graphs, in execution order
   std::vector<Subgraph> graphs;
 
@@ -171,7 +227,10 @@ struct Graph {
   const Param& param(ParamId id) const { return params[id.index()]; }
   StorageId storage_of(ValueId id) const { return values[id.index()].storage; }
 
-  /// "aten::mm" of "aten::mm(Tensor self, …) -> Tensor"; with overload "aten::add.Tensor".
+  Backend backend() const { return compiled ? Backend::kInductor : Backend::kAten; }
+  const TritonKernel& kernel(const KernelLaunch& launch) const { return kernels[launch.kernel]; }
+  /// "aten::mm" of "aten::mm(Tensor self, …) -> Tensor"; with overload "aten::add.Tensor". The
+  /// kernel's name of a launch.
   std::string_view target(OpId id) const;
   /// Elements of a parameter, whole.
   std::int64_t numel(ParamId id) const { return value(param(id).value).numel(); }

@@ -4,33 +4,12 @@
 #include <limits>
 #include <optional>
 
-#include "model/ir/argument_types.h"
 #include "model/ir/graph_names.h"
+#include "model/ir/op_checks.h"
 #include "model/ir/operator_schema.h"
 
 namespace dcsim {
 namespace {
-
-/// What has been produced so far while the checks walk the step in execution order.
-struct CheckState {
-  const Graph& graph;
-  Faults& faults;
-  std::vector<char> value_exists;
-  std::vector<char> storage_exists;
-  std::vector<std::optional<OperatorSchema>> schemas;
-  std::vector<std::optional<GraphInputKind>> resident_kind;  // by value: param, buffer or input
-  std::vector<char> in_graph;     // by value: an input of the graph at hand, or made in it
-  std::vector<char> is_resident;  // by storage: of a param, buffer or input
-
-  std::string Name(ValueId id) const {
-    return "value " + std::to_string(id.index()) + " (" + graph.value(id).name + ")";
-  }
-  void Produce(ValueId id) {
-    value_exists[id.index()] = 1;
-    storage_exists[graph.storage_of(id).index()] = 1;
-  }
-  bool Exists(ValueId id) const { return value_exists[id.index()] != 0; }
-};
 
 /// One past the last byte of its storage that a view touches; the largest integer when that does
 /// not fit one.
@@ -183,91 +162,6 @@ void CheckInputs(CheckState& state, std::size_t g, const Path& path) {
   }
 }
 
-void CheckArguments(CheckState& state, const Op& op, const Path& path) {
-  const OperatorSchema& schema = *state.schemas[op.schema];
-  if (op.arguments.size() != schema.arguments.size()) {
-    state.faults.Add(path, schema.name + " takes " + std::to_string(schema.arguments.size()) +
-                               " arguments, found " + std::to_string(op.arguments.size()));
-    return;
-  }
-  for (std::size_t i = 0; i < op.arguments.size(); ++i) {
-    if (!FitsType(op.arguments[i], schema.arguments[i].type)) {
-      state.faults.Add(Path(Path(path, "args"), i), "does not fit '" + schema.arguments[i].type +
-                                                        " " + schema.arguments[i].name + "' of " +
-                                                        schema.name);
-    }
-  }
-}
-
-/// Whether output `i` may share an argument's storage. _unsafe_view and the unsafe splits return
-/// views although their schemas do not say so.
-bool MayAlias(const OperatorSchema& schema, const Op& op, std::size_t i) {
-  const std::size_t field = op.returns_list ? 0 : i;
-  return schema.name == "aten::_unsafe_view" || schema.name.starts_with("aten::unsafe_") ||
-         (field < schema.returns.size() && schema.returns[field].aliases);
-}
-
-bool AliasesAnInput(const CheckState& state, const Op& op, StorageId storage) {
-  for (const ValueId input : op.inputs) {
-    if (state.graph.storage_of(input) == storage) {
-      return true;
-    }
-  }
-  return false;
-}
-
-/// An output's storage is new, shared with an output before it (`own`), or an input's.
-void CheckOutputStorage(CheckState& state,
-                        const Op& op,
-                        std::size_t i,
-                        const std::vector<StorageId>& own,
-                        const Path& path) {
-  const StorageId storage = state.graph.storage_of(op.outputs[i]);
-  if (state.storage_exists[storage.index()] == 0 ||
-      std::find(own.begin(), own.end(), storage) != own.end()) {
-    return;
-  }
-  if (!AliasesAnInput(state, op, storage)) {
-    state.faults.Add(path, state.Name(op.outputs[i]) +
-                               " lies in a storage that exists already and is no input's");
-  } else if (!MayAlias(*state.schemas[op.schema], op, i)) {
-    state.faults.Add(path, state.Name(op.outputs[i]) + " lies in an input's storage, which " +
-                               state.schemas[op.schema]->name + " does not allow");
-  }
-}
-
-void CheckOp(CheckState& state, const Op& op, const Path& path) {
-  for (const ValueId input : op.inputs) {
-    if (!state.Exists(input)) {
-      state.faults.Add(path, state.Name(input) + " is used before it is produced");
-    } else if (state.in_graph[input.index()] == 0) {
-      state.faults.Add(path, state.Name(input) + " is used and no input of this graph");
-    }
-  }
-  CheckArguments(state, op, path);
-  const OperatorSchema& schema = *state.schemas[op.schema];
-  const std::size_t returns = op.returns_list ? 1 : op.outputs.size();
-  if (returns != schema.returns.size()) {
-    state.faults.Add(path, schema.name + " returns " + std::to_string(schema.returns.size()) +
-                               " values, found " + std::to_string(returns));
-  }
-  std::vector<StorageId> own;
-  for (std::size_t i = 0; i < op.outputs.size(); ++i) {
-    const ValueId output = op.outputs[i];
-    if (output.is_none()) {
-      continue;
-    }
-    if (state.Exists(output)) {
-      state.faults.Add(path, state.Name(output) + " is produced twice");
-      continue;
-    }
-    CheckOutputStorage(state, op, i, own, path);
-    own.push_back(state.graph.storage_of(output));
-    state.Produce(output);
-    state.in_graph[output.index()] = 1;
-  }
-}
-
 void CheckGradient(CheckState& state,
                    const GraphOutput& output,
                    std::vector<char>& seen,
@@ -366,7 +260,8 @@ void CheckGraph(const Graph& graph, Faults& faults) {
                    {},
                    std::vector<std::optional<GraphInputKind>>(graph.values.size()),
                    {},
-                   std::vector<char>(graph.storages.size())};
+                   std::vector<char>(graph.storages.size()),
+                   std::vector<char>(graph.values.size())};
   CheckSchemas(state, root);
   CheckViews(state, root);
   CheckResidents(state, root);

@@ -7,6 +7,7 @@
 #include "model/ir/document.h"
 #include "model/ir/graph_checks.h"
 #include "model/ir/graph_names.h"
+#include "model/ir/kernel_reader.h"
 #include "model/ir/name_reader.h"
 
 namespace dcsim {
@@ -212,8 +213,11 @@ void ReadOp(ReadState& state, GraphId graph, const Json& element, const Path& pa
   const std::size_t value_count = state.graph.values.size();
   Op op;
   op.graph = graph;
-  op.schema = static_cast<std::uint32_t>(
-      ReadIndex(object, "schema", state.graph.schemas.size(), "schemas"));
+  const bool launches = element.is_object() && element.contains("kernel");
+  if (!launches) {
+    op.schema = static_cast<std::uint32_t>(
+        ReadIndex(object, "schema", state.graph.schemas.size(), "schemas"));
+  }
   ReadEach(object, "args", [&](const Json& argument, const Path& here) {
     op.arguments.push_back(ReadArgument(argument, value_count, here, state.faults));
   });
@@ -224,6 +228,15 @@ void ReadOp(ReadState& state, GraphId graph, const Json& element, const Path& pa
   });
   op.module = static_cast<std::uint32_t>(
       ReadIndex(object, "module", state.graph.modules.size(), "modules"));
+  if (const Json* reuses = object.FindArray("reuses")) {
+    const Path here = object.At("reuses");
+    for (std::size_t i = 0; i < reuses->size(); ++i) {
+      op.reuses.push_back(ReadValueId((*reuses)[i], value_count, Path(here, i), state.faults));
+    }
+  }
+  if (launches) {
+    ReadLaunch(object, state.graph, op);
+  }
   object.Optional("list", ReadBool, op.returns_list);
   object.Optional("recompute", ReadBool, op.recompute);
   object.RejectUnknown();
@@ -314,6 +327,7 @@ Graph ParseGraph(std::string_view text, const std::string& file) {
   each("inputs", ReadInput);
   ReadStrings(document, "schemas", state.graph.schemas);
   ReadStrings(document, "modules", state.graph.modules);
+  ReadCompiled(document, state.graph);
   each("graphs", ReadSubgraph);
   document.RejectUnknown();
   faults.ThrowIfAny();

@@ -3,6 +3,7 @@
 #include "model/ir/document.h"
 #include "model/ir/graph_names.h"
 #include "model/ir/graph_reader.h"
+#include "model/ir/kernel_reader.h"
 
 namespace dcsim {
 namespace {
@@ -65,13 +66,19 @@ Json PrintGraphOutput(const GraphOutput& output) {
 }
 
 Json PrintOp(const Op& op) {
-  Json json = {{"schema", op.schema},
-               {"args", PrintEach(op.arguments, PrintArgument)},
-               {"outputs", PrintEach(op.outputs,
-                                     [](ValueId id) {
-                                       return id.is_none() ? Json(nullptr) : Json(id.index());
-                                     })},
-               {"module", op.module}};
+  Json json = Json::object();
+  if (op.launch) {
+    PrintLaunch(*op.launch, json);
+  } else {
+    json["schema"] = op.schema;
+  }
+  json["args"] = PrintEach(op.arguments, PrintArgument);
+  json["outputs"] = PrintEach(
+      op.outputs, [](ValueId id) { return id.is_none() ? Json(nullptr) : Json(id.index()); });
+  json["module"] = op.module;
+  if (!op.reuses.empty()) {
+    json["reuses"] = PrintEach(op.reuses, [](ValueId id) { return id.index(); });
+  }
   if (op.returns_list) {
     json["list"] = true;
   }
@@ -111,6 +118,9 @@ std::string PrintGraph(const Graph& graph) {
                {"recorder", NoteOr(graph.notes.recorder)},
                {"options", NoteOr(graph.notes.options)},
                {"tokens", graph.tokens}};
+  if (graph.compiled) {
+    json["backend"] = PrintBackend(*graph.compiled);
+  }
   json["params"] = PrintEach(graph.params, PrintParam);
   json["buffers"] = PrintEach(graph.buffers, PrintBuffer);
   json["inputs"] = PrintEach(graph.inputs, PrintInput);
@@ -119,6 +129,9 @@ std::string PrintGraph(const Graph& graph) {
   json["values"] = PrintEach(graph.values, PrintValue);
   json["schemas"] = graph.schemas;
   json["modules"] = graph.modules;
+  if (graph.compiled) {
+    json["kernels"] = PrintEach(graph.kernels, PrintKernel);
+  }
   json["graphs"] = PrintEach(
       graph.graphs, [&graph](const Subgraph& subgraph) { return PrintSubgraph(graph, subgraph); });
   constexpr bool kAscii = true;  // as the recorder writes names: é is \u00e9

@@ -9,6 +9,7 @@
 
 #include "model/base/ids.h"
 #include "model/base/units.h"
+#include "model/ir/backend.h"
 #include "model/ir/dtype.h"
 
 namespace dcsim {
@@ -87,9 +88,12 @@ struct TrainingOptions {
   bool operator==(const TrainingOptions&) const = default;
 };
 
+std::span<const std::string_view> BackendNames();
+
 /// Decisions that are the same in what a person asks (PlanSpec) and in what is executed (Plan).
 struct ScheduleOptions {
   int stage = 3;                             // ZeRO stage: 1, 2 or 3
+  Backend backend = Backend::kAten;          // whose graph of the workload runs
   int gradient_accumulation_steps = 1;       // micro-steps of one optimizer step
   std::int64_t reduce_bucket = 500'000'000;  // elements of one reduce buffer
   bool double_buffer = true;                 // two reduce buffers, used in turn

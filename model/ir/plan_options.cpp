@@ -9,6 +9,7 @@ namespace {
 constexpr std::array<std::string_view, 2> kReduceNames = {"all_reduce", "reduce_scatter"};
 constexpr std::array<std::string_view, 2> kFlushNames = {"per_parameter", "one_per_bucket"};
 constexpr std::array<std::string_view, 2> kEngineNames = {"nccl", "copy_engine"};
+constexpr std::array<std::string_view, 2> kBackendNames = {"aten", "inductor"};
 constexpr std::array<std::string_view, 2> kBucketsNames = {"deepcompile", "eager"};
 constexpr std::array<std::string_view, 2> kFlattenNames = {"concatenate", "copy"};
 constexpr std::array<std::string_view, 3> kLifetimeNames = {"step", "pr_8036", "permanent"};
@@ -114,6 +115,10 @@ std::string_view OptimizerAlgorithmName(OptimizerAlgorithm algorithm) {
   return kAlgorithmNames[static_cast<std::size_t>(algorithm)];
 }
 
+std::span<const std::string_view> BackendNames() {
+  return kBackendNames;
+}
+
 std::span<const std::string_view> OptimizerTensorNames() {
   return kTensorNames;
 }
@@ -129,6 +134,7 @@ void ReadScheduleOptions(ObjectReader& object, ScheduleOptions& options) {
   constexpr int kMostMicroSteps = 65535;
   object.Require("stage");
   ReadRange(object, "stage", 1, 3, options.stage);
+  object.OptionalChoice("backend", kBackendNames, options.backend);
   ReadRange(object, "gradient_accumulation_steps", 1, kMostMicroSteps,
             options.gradient_accumulation_steps);
   ReadBucket(object, options.reduce_bucket);
@@ -161,6 +167,9 @@ void ReadScheduleOptions(ObjectReader& object, ScheduleOptions& options) {
 
 void PrintScheduleOptions(const ScheduleOptions& options, Json& document) {
   document["stage"] = options.stage;
+  if (options.backend != Backend::kAten) {
+    document["backend"] = NameOf(kBackendNames, options.backend);
+  }
   document["gradient_accumulation_steps"] = options.gradient_accumulation_steps;
   document["reduce_bucket"] = std::to_string(options.reduce_bucket) + " elements";
   document["double_buffer"] = options.double_buffer;

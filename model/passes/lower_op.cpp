@@ -118,6 +118,11 @@ void AddOpUses(LowerState& state, const Op& op, TaskDraft& draft) {
   for (const ValueId output : op.outputs) {
     add(output, true);
   }
+  if (op.launch) {
+    for (const ValueBytes& write : op.launch->writes) {
+      add(write.value, true);
+    }
+  }
 }
 
 /// The op of `task` is the first that asks for these blocks.

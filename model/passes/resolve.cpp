@@ -129,6 +129,34 @@ void RejectContradictions(const PlanSpec& spec, const Graph& graph) {
   }
 }
 
+/// A compiled form is for the stages that it was lowered for, and its ops share memory in the order
+/// of their lowering: nothing may move.
+std::string FindBackendFault(const Plan& plan, const Graph& graph) {
+  if (plan.options.backend != graph.backend()) {
+    const auto name = [](Backend backend) {
+      return std::string(BackendNames()[static_cast<std::size_t>(backend)]);
+    };
+    return "backend: the plan is for " + name(plan.options.backend) + ", the graph is of " +
+           name(graph.backend());
+  }
+  if (!graph.compiled) {
+    return {};
+  }
+  const std::vector<int>& stages = graph.compiled->stages;
+  if (std::find(stages.begin(), stages.end(), plan.options.stage) == stages.end()) {
+    return "backend: the graph was lowered for another stage than " +
+           std::to_string(plan.options.stage);
+  }
+  for (const GraphPlan& decisions : plan.graphs) {
+    if (!std::is_sorted(decisions.order.begin(), decisions.order.end())) {
+      return "backend: " + plan.policy +
+             " moves ops, which a compiled graph does not allow: they use memory again in the "
+             "order in which they were lowered";
+    }
+  }
+  return {};
+}
+
 std::string OpName(const Graph& graph, OpId id) {
   return "op " + std::to_string(id.index()) + " (" + std::string(graph.target(id)) + ")";
 }
@@ -269,6 +297,9 @@ Plan Resolve(const PlanSpec& spec, const Graph& recorded, int ranks, const Polic
   for (const std::string& pass : PassesOf(spec)) {
     RunPass(pass, spec, graph, inputs, plan);
   }
+  if (const std::string fault = FindBackendFault(plan, graph); !fault.empty()) {
+    throw Error("plan: " + fault);
+  }
   return plan;
 }
 
@@ -284,6 +315,9 @@ std::vector<std::string> FindPlanFaults(const Plan& plan, const Graph& recorded)
   }
   const PlannedGraph planned(recorded, plan.options);
   const Graph& graph = planned.get();
+  if (std::string fault = FindBackendFault(plan, graph); !fault.empty()) {
+    faults.push_back(std::move(fault));
+  }
   if (plan.graphs.size() != graph.graphs.size()) {
     faults.push_back("the plan is for " + std::to_string(plan.graphs.size()) +
                      " graphs, the workload has " + std::to_string(graph.graphs.size()));

@@ -5,6 +5,7 @@
 #include "model/base/error.h"
 #include "model/ir/document.h"
 #include "model/passes/verify.h"
+#include "tools/common/compiled_form.h"
 #include "tools/common/count_option.h"
 
 namespace dcsim {
@@ -73,9 +74,11 @@ void DeclareStepOptions(CLI::App& app, StepOptions& options) {
 
 LoadedStep LoadStep(const StepOptions& options) {
   const std::vector<Override> overrides = ParseOverrides(options.overrides, "--set");
-  Workload workload = LoadWorkload(options.workload, options.sizes);
+  Workload recorded = LoadWorkload(options.workload, options.sizes);
   Cluster cluster = LoadChangedCluster(options.cluster, options.cluster_overrides);
-  std::optional<Profile> profile = FindProfile(workload, cluster.gpu.name, options.times);
+  std::optional<Profile> measured = FindProfile(recorded, cluster.gpu.name, options.times);
+  auto [workload, profile] =
+      TakeForm({std::move(recorded), std::move(measured)}, FindForm(options.plan, overrides));
   const PredictionInputs inputs{workload.graph, profile ? &*profile : nullptr, cluster};
   const int ranks = RanksFor(options.gpus, cluster);
   Plan plan = LoadPlan(options.plan, overrides, inputs, ranks);

@@ -137,8 +137,9 @@ std::string SourceLine(const SourceShares& sources) {
 std::string Title(const Result& result, const Cluster& cluster) {
   const int stage = result.plan.value("stage", 0);
   return result.workload + ", ZeRO-" + std::to_string(stage) + " (" +
-         result.plan.value("policy", "") + "), " + std::to_string(result.gpus) + " x " +
-         cluster.gpu.name + "\n\n";
+         result.plan.value("policy", "") +
+         (result.plan.value("backend", "aten") == "inductor" ? ", compiled" : "") + "), " +
+         std::to_string(result.gpus) + " x " + cluster.gpu.name + "\n\n";
 }
 
 /// "61.8 of 138 GiB", "900 MiB of 1.25 GiB".

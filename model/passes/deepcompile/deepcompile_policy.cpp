@@ -42,7 +42,7 @@ std::vector<Duration> ShareTimes(const Graph& graph, const std::vector<Duration>
     return text;
   };
   for (std::size_t i = 0; i < measured.size(); ++i) {
-    std::string key = std::to_string(graph.ops[i].schema);
+    std::string key(graph.target(OpId(i)));
     for (const ValueId value : graph.ops[i].inputs) {
       key += describe(value);
     }

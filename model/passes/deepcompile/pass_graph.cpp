@@ -117,12 +117,13 @@ class PassGraphBuilder {
       node.op = id;
       const bool fused = IsFusedCast(graph_, facts_, id);
       node.time = fused || times_.ops.empty() ? Duration() : times_.ops[id.index()];
-      node.aliases = fused || kinds[op.schema].aliases;
+      node.aliases = fused || (!op.launch && kinds[op.schema].aliases);
       for (const ValueId input : op.inputs) {
         node.args.push_back(NodeOf(input));
       }
       const std::uint32_t made = Add(std::move(node));
-      AddResults(op, made, kinds[op.schema].several || op.returns_list);
+      const bool several = op.launch ? op.outputs.size() > 1 : kinds[op.schema].several;
+      AddResults(op, made, several || op.returns_list);
     }
   }
 

@@ -1,0 +1,140 @@
+#include "model/cost/launch_time.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "model/cost/roofline.h"
+
+namespace dcsim {
+namespace {
+
+constexpr std::int64_t kCache = std::int64_t{50} << 20;  // L2 of an H100 or H200
+
+/// A launch of a graph with its kernel.
+struct Launched {
+  const Op& op;
+  const KernelLaunch& launch;
+  const TritonKernel& kernel;
+
+  /// The number that is passed for an argument, 1 where it is compiled in or there is none.
+  std::int64_t Number(std::string_view name) const {
+    for (std::size_t i = 0; i < kernel.signature.size(); ++i) {
+      const auto* number = std::get_if<std::int64_t>(&op.arguments[i]);
+      if (number != nullptr && kernel.signature[i].name == name) {
+        return std::max<std::int64_t>(1, *number);
+      }
+    }
+    return 1;
+  }
+  /// Of the first configuration; 1 where it has none of that name.
+  std::int64_t Setting(const std::string& name) const {
+    const auto found = kernel.configs.front().find(name);
+    return found == kernel.configs.front().end() ? 1 : std::max<std::int64_t>(1, found->second);
+  }
+  std::int64_t written_elements() const {
+    return Number("xnumel") * Number("ynumel") * Number("znumel");
+  }
+};
+
+Launched Find(const Graph& graph, OpId id) {
+  const Op& op = graph.op(id);
+  return {op, *op.launch, graph.kernel(*op.launch)};
+}
+
+std::int64_t CountOf(std::string_view text, std::string_view word) {
+  std::int64_t count = 0;
+  for (std::size_t at = text.find(word); at != std::string_view::npos;
+       at = text.find(word, at + word.size())) {
+    ++count;
+  }
+  return count;
+}
+
+/// Elements of softmaxes that are put together while they are read.
+std::int64_t OnlineSoftmax(const Launched& of) {
+  const bool combines = of.kernel.source.find("online_softmax_combine") != std::string::npos;
+  return combines ? of.written_elements() * of.Number("r0_numel") : 0;
+}
+
+/// Elements whose sine or cosine is computed.
+std::int64_t Trigonometric(const Launched& of) {
+  constexpr std::array<std::string_view, 4> kFunctions = {"tl_math.cos(", "tl_math.sin(",
+                                                          "libdevice.cos(", "libdevice.sin("};
+  std::int64_t calls = 0;
+  for (const std::string_view function : kFunctions) {
+    calls += CountOf(of.kernel.source, function);
+  }
+  return calls * of.written_elements() * of.Number("r0_numel");
+}
+
+/// Whether what thread blocks have in work at a time is too much for a second loop to find it in
+/// the cache.
+bool LeavesCache(const Launched& of, Bytes argument, const GpuSpec& gpu) {
+  constexpr std::int64_t kThreads = 2048;  // of a multiprocessor
+  constexpr std::int64_t kWarp = 32;
+  const std::int64_t rows = of.written_elements();
+  const std::int64_t blocks =
+      gpu.multiprocessors * std::max<std::int64_t>(1, kThreads / (kWarp * of.Setting("num_warps")));
+  const std::int64_t in_work = std::min(rows, blocks * of.Setting("XBLOCK"));
+  return of.Number("r0_numel") > of.Setting("R0_BLOCK") &&
+         argument.count() / rows * in_work > kCache;
+}
+
+/// How often a value is read: in as many loops as its argument is.
+std::int64_t PassesOver(const Graph& graph, const Launched& of, ValueId value) {
+  std::int64_t passes = 1;
+  for (std::size_t i = 0; i < of.kernel.signature.size(); ++i) {
+    const auto* argument = std::get_if<ValueId>(&of.op.arguments[i]);
+    const auto found = of.kernel.passes.find(of.kernel.signature[i].name);
+    // An argument that is worked on in place is the value that lies there afterwards.
+    if (argument != nullptr && found != of.kernel.passes.end() &&
+        graph.storage_of(*argument) == graph.storage_of(value)) {
+      passes = std::max(passes, found->second);
+    }
+  }
+  return passes;
+}
+
+double ShareOf(KernelKind kind, const TritonRates& rates) {
+  switch (kind) {
+    case KernelKind::kPointwise:
+      return rates.pointwise;
+    case KernelKind::kReduction:
+      return rates.reduction;
+    case KernelKind::kPersistentReduction:
+      return rates.persistent_reduction;
+  }
+  return 1;
+}
+
+}  // namespace
+
+Bytes LaunchedBytes(const Graph& graph, OpId id, const GpuSpec& gpu) {
+  const Launched launched = Find(graph, id);
+  Bytes bytes;
+  for (const ValueBytes& read : launched.launch.reads) {
+    const std::int64_t passes = PassesOver(graph, launched, read.value);
+    bytes += read.bytes * (passes > 1 && LeavesCache(launched, read.bytes, gpu) ? passes : 1);
+  }
+  for (const ValueBytes& write : launched.launch.writes) {
+    bytes += write.bytes;
+  }
+  return bytes;
+}
+
+double LaunchSeconds(const Graph& graph, OpId id, const GpuSpec& gpu) {
+  const Bytes bytes = LaunchedBytes(graph, id, gpu);
+  if (!gpu.kernels || !gpu.kernels->triton) {
+    return TransferSeconds(bytes, gpu, gpu.bandwidth_efficiency);
+  }
+  const TritonRates& rates = *gpu.kernels->triton;
+  const Launched launched = Find(graph, id);
+  const double moving = TransferSeconds(bytes, gpu, ShareOf(launched.kernel.kind, rates));
+  const double computing =
+      static_cast<double>(Trigonometric(launched)) / rates.trigonometric_per_second +
+      static_cast<double>(OnlineSoftmax(launched)) / rates.online_softmax_per_second;
+  return rates.start.seconds() + std::max(moving, computing);
+}
+
+}  // namespace dcsim

@@ -1,0 +1,74 @@
+// Launches of Triton kernels, on the GPU of gpu_with_kernels.h: 100 multiprocessors, 2 TB/s.
+
+#include "model/cost/launch_time.h"
+
+#include <gtest/gtest.h>
+
+#include "model/cost/op_flops.h"
+#include "model/cost/roofline.h"
+#include "tests/model/cost/gpu_with_kernels.h"
+#include "tests/support/compiled_document.h"
+
+namespace dcsim {
+namespace {
+
+constexpr OpId kRelu(1);
+constexpr OpId kTotal(2);
+
+GpuSpec Gpu() {
+  GpuSpec gpu = GpuWithKernels();
+  gpu.kernels->triton = {.pointwise = 0.5,
+                         .reduction = 0.25,
+                         .persistent_reduction = 1,
+                         .trigonometric_per_second = 1e9,
+                         .online_softmax_per_second = 1e9,
+                         .start = Duration::FromNs(1000)};
+  return gpu;
+}
+
+Graph Moving(OpId op, std::int64_t read, std::int64_t written) {
+  Graph graph = CompiledGraph();
+  graph.ops[op.index()].launch->reads.front().bytes = Bytes(read);
+  graph.ops[op.index()].launch->writes.front().bytes = Bytes(written);
+  return graph;
+}
+
+// 3 MB at half of 2 TB/s.
+TEST(LaunchTimeTest, BytesAtTheShareOfTheirKind) {
+  EXPECT_EQ(RooflineTime(Moving(kRelu, 2'000'000, 1'000'000), kRelu, Gpu()).ns(), 4'000);
+  EXPECT_EQ(CountBytes(Moving(kRelu, 2'000'000, 1'000'000), kRelu), Bytes(3'000'000));
+}
+
+TEST(LaunchTimeTest, ReductionHasItsOwnShare) {
+  EXPECT_EQ(RooflineTime(Moving(kTotal, 999'500, 500), kTotal, Gpu()).ns(), 3'000);
+}
+
+// One row of 16 elements in blocks of 4: its second loop finds in the cache what fits it.
+TEST(LaunchTimeTest, SecondLoopReadsAgainWhatLeavesTheCache) {
+  const std::int64_t fits = 50'000'000;
+  EXPECT_EQ(LaunchedBytes(Moving(kTotal, fits, 0), kTotal, Gpu()), Bytes(fits));
+  const std::int64_t leaves = 60'000'000;
+  EXPECT_EQ(LaunchedBytes(Moving(kTotal, leaves, 0), kTotal, Gpu()), Bytes(2 * leaves));
+  Graph held = Moving(kTotal, leaves, 0);
+  held.kernels[1].configs.front()["R0_BLOCK"] = 16;  // no second round
+  EXPECT_EQ(LaunchedBytes(held, kTotal, Gpu()), Bytes(leaves));
+}
+
+// 16 elements with a sine and a cosine each, at one a ns; an online softmax of 16.
+TEST(LaunchTimeTest, WhatIsComputedTakesItsTime) {
+  Graph graph = CompiledGraph();
+  graph.kernels[0].source = "tmp1 = tl_math.cos(tmp0)\ntmp2 = tl_math.sin(tmp0)\n";
+  EXPECT_EQ(RooflineTime(graph, kRelu, Gpu()).ns(), 1'032);
+  graph.kernels[1].source = "triton_helpers.online_softmax_combine(a, b, c, False)";
+  EXPECT_EQ(RooflineTime(graph, kTotal, Gpu()).ns(), 1'016);
+}
+
+TEST(LaunchTimeTest, WithoutRatesAllIsMemory) {
+  GpuSpec gpu = GpuWithKernels();
+  const double share = gpu.bandwidth_efficiency;
+  EXPECT_DOUBLE_EQ(LaunchSeconds(Moving(kRelu, 2'000'000, 0), kRelu, gpu),
+                   2'000'000 / (2e12 * share));
+}
+
+}  // namespace
+}  // namespace dcsim
