@@ -58,8 +58,10 @@ struct PartErrors {
   double ops = 0;                 // profiled ones
   double roofline = 0;            // of ops that no profile covers
   std::optional<double> guessed;  // … and whose kernels no profile has shown; none: the roofline's
-  double collectives = 0;
-  double contention = 0;  // of what tasks lose beside others
+  double collectives = 0;         // at a measured size and number of ranks
+  double sizes = 0;               // … for each power of two to the nearest measured size
+  double ranks = 0;               // … to the nearest measured number of ranks
+  double contention = 0;          // of what tasks lose beside others
   double host = 0;
   double host_copies = 0;
   Duration step;  // of a whole step, whatever it does
@@ -148,12 +150,13 @@ struct CollectivePoint {
 };
 
 /// Measured times of one collective, or a group of them, over one number of ranks, by ascending
-/// payload.
+/// payload. It prices groups of as many ranks that lie on as many nodes.
 struct CollectiveTable {
   CollectiveKind kind = CollectiveKind::kAllGather;
   int ranks = 0;
   int calls = 1;  // of one size, in one group; a point's payload is that of all
   std::vector<CollectivePoint> points;
+  int nodes = 1;  // that the ranks lay on
 };
 
 /// What gathers by copy engines take, by which a GPU reads its peers' memory.
@@ -174,7 +177,7 @@ struct ShiftedShardGathers {
 
 /// A link class for collectives that no table covers.
 struct Link {
-  BytesPerSecond bus_bandwidth;  // as nccl-tests reports it for large messages
+  BytesPerSecond bus_bandwidth;  // of the whole job, as nccl-tests reports it for large messages
   Duration latency;              // of a launch
   Duration hop_latency;          // of each ring step
 };
@@ -210,10 +213,12 @@ struct Cluster {
   /// W that operators let each GPU take. None: what the GPU's power model says, at which profiles
   /// were taken.
   std::optional<double> power_limit_watts;
-  std::string measured;  // versions, machine, date and command of the tables
+  std::string measured;  // versions, machine, date and command of the tables; may be empty
   Json document;         // the whole file, for results
 
   int gpus() const { return nodes * gpus_per_node; }
+  /// Nodes that this many ranks lie on, each filled before the next.
+  int NodesOf(int ranks) const { return (ranks + gpus_per_node - 1) / gpus_per_node; }
 };
 
 /// Reads a dc-cluster/1 document, whose "gpu" is a dc-gpu/1 object. Throws Error with every fault.

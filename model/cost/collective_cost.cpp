@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "model/cost/collective_tables.h"
 #include "model/cost/group_channels.h"
 
 namespace dcsim {
@@ -19,89 +20,6 @@ constexpr std::size_t kCallsInArguments = 32;
 
 /// A payload whose time is that of starting: bytes hardly count.
 constexpr Bytes kNextToNothing = Bytes(64 << 10);
-
-/// The tables nearest to `calls`, one with as many or fewer and one with more; either may be null.
-struct NearestTables {
-  const CollectiveTable* fewer = nullptr;
-  const CollectiveTable* more = nullptr;
-};
-
-NearestTables FindTables(const Cluster& cluster, CollectiveKind kind, int ranks, double calls) {
-  NearestTables nearest;
-  for (const CollectiveTable& table : cluster.collectives) {
-    if (table.kind != kind || table.ranks != ranks) {
-      continue;
-    }
-    if (table.calls <= calls) {
-      const bool nearer = nearest.fewer == nullptr || nearest.fewer->calls < table.calls;
-      nearest.fewer = nearer ? &table : nearest.fewer;
-    } else {
-      const bool nearer = nearest.more == nullptr || nearest.more->calls > table.calls;
-      nearest.more = nearer ? &table : nearest.more;
-    }
-  }
-  return nearest;
-}
-
-/// The straight line through two points, at `payload`, rounded up.
-Duration Line(const CollectivePoint& a, const CollectivePoint& b, Bytes payload) {
-  const double slope = static_cast<double>((b.time - a.time).ns()) /
-                       static_cast<double>((b.payload - a.payload).count());
-  const double ns = static_cast<double>(a.time.ns()) +
-                    std::max(0.0, slope) * static_cast<double>((payload - a.payload).count());
-  return Duration::FromNs(static_cast<std::int64_t>(std::ceil(ns)));
-}
-
-Estimate TableTime(const CollectiveTable& table, Bytes payload, Duration latency) {
-  const auto& points = table.points;
-  const auto above = std::lower_bound(
-      points.begin(), points.end(), payload,
-      [](const CollectivePoint& point, Bytes size) { return point.payload < size; });
-  if (above != points.end() && above->payload == payload) {
-    return {above->time, Source::kMeasured};
-  }
-  if (above == points.begin()) {
-    const CollectivePoint nothing{Bytes(0), std::min(latency, above->time)};
-    return {Line(nothing, *above, payload), Source::kEstimated};
-  }
-  if (above != points.end()) {
-    const CollectivePoint& a = *(above - 1);
-    const double share = static_cast<double>((payload - a.payload).count()) /
-                         static_cast<double>((above->payload - a.payload).count());
-    const double ns =
-        static_cast<double>(a.time.ns()) + share * static_cast<double>((above->time - a.time).ns());
-    return {Duration::FromNs(static_cast<std::int64_t>(std::ceil(ns))), Source::kInterpolated};
-  }
-  if (points.size() == 1) {
-    const double scale =
-        static_cast<double>(payload.count()) / static_cast<double>(points[0].payload.count());
-    const double ns = static_cast<double>(points[0].time.ns()) * scale;
-    return {Duration::FromNs(static_cast<std::int64_t>(std::ceil(ns))), Source::kEstimated};
-  }
-  return {Line(points[points.size() - 2], points.back(), payload), Source::kEstimated};
-}
-
-/// What the tables of this number of ranks say, or nothing where there are none.
-std::optional<Estimate> FindTableTime(
-    const Cluster& cluster, CollectiveKind kind, Bytes payload, int ranks, double calls) {
-  const NearestTables tables = FindTables(cluster, kind, ranks, calls);
-  if (tables.fewer == nullptr && tables.more == nullptr) {
-    return std::nullopt;
-  }
-  const Duration latency = RingTime(cluster, kind, Bytes(0), ranks);
-  const bool one_side = tables.fewer == nullptr || tables.more == nullptr;
-  if (one_side || tables.fewer->calls == calls) {
-    return TableTime(tables.fewer == nullptr ? *tables.more : *tables.fewer, payload, latency);
-  }
-  const Estimate fewer = TableTime(*tables.fewer, payload, latency);
-  const Estimate more = TableTime(*tables.more, payload, latency);
-  const double share = std::log(calls / tables.fewer->calls) /
-                       std::log(1.0 * tables.more->calls / tables.fewer->calls);
-  const double ns = static_cast<double>(fewer.time.ns()) +
-                    share * static_cast<double>((more.time - fewer.time).ns());
-  return Estimate{Duration::FromNs(std::llround(ns)),
-                  std::max({fewer.source, more.source, Source::kInterpolated})};
-}
 
 double RingLatency(const Cluster& cluster, CollectiveKind kind, int ranks) {
   return static_cast<double>(RingTime(cluster, kind, Bytes(0), ranks).ns());
@@ -137,7 +55,8 @@ std::vector<const CollectiveTable*> NearestRanks(const Cluster& cluster,
                                                  int ranks) {
   std::vector<const CollectiveTable*> tables;
   for (const CollectiveTable& table : cluster.collectives) {
-    if (table.kind == kind && table.calls == 1) {
+    if (table.kind == kind && table.calls == 1 && table.nodes == 1 &&
+        TableApplies(cluster, table)) {
       tables.push_back(&table);
     }
   }
@@ -152,7 +71,7 @@ std::vector<const CollectiveTable*> NearestRanks(const Cluster& cluster,
 std::optional<Estimate> ExtendTables(
     const Cluster& cluster, CollectiveKind kind, Bytes payload, int ranks, double calls) {
   const auto tables = NearestRanks(cluster, kind, ranks);
-  if (tables.empty() || ranks > cluster.gpus_per_node) {
+  if (tables.empty() || cluster.NodesOf(ranks) > 1) {
     return std::nullopt;
   }
   const double n = ranks;
@@ -169,8 +88,10 @@ std::optional<Estimate> ExtendTables(
              (inverse_square(n) - inverse_square(near.ranks));
   }
   const double ns = std::max(0.0, start) + std::max(0.0, whole) * (n - 1) / n;
+  const MeasuredDistance distance{OctavesToTable(*tables[0], payload),
+                                  std::abs(std::log2(n / near.ranks))};
   return Estimate{std::max(Duration::FromNs(1), Duration::FromNs(std::llround(ns))),
-                  Source::kEstimated};
+                  Source::kEstimated, distance};
 }
 
 /// CollectiveTime of tensors that begin at multiples of 16 bytes, their parts too.
@@ -189,7 +110,7 @@ Estimate AlignedTime(
   if (const auto extended = ExtendTables(cluster, kind, payload, ranks, calls)) {
     return *extended;
   }
-  return {RingTime(cluster, kind, payload, ranks), Source::kEstimated};
+  return {RingTime(cluster, kind, payload, ranks), Source::kEstimated, {}, /*of_link=*/true};
 }
 
 /// What a gather that takes `time` otherwise takes longer.
@@ -211,7 +132,8 @@ Duration ShiftedShardsDelay(
 double ShortCallNs(const Cluster& cluster, CollectiveKind kind, int ranks) {
   const CollectiveTable* nearest = nullptr;
   for (const CollectiveTable& table : cluster.collectives) {
-    const bool tells = table.kind == kind && table.calls > static_cast<int>(kCallsInArguments);
+    const bool tells = table.kind == kind && table.calls > static_cast<int>(kCallsInArguments) &&
+                       TableApplies(cluster, table);
     if (tells &&
         (nearest == nullptr || std::abs(table.ranks - ranks) < std::abs(nearest->ranks - ranks))) {
       nearest = &table;
@@ -246,14 +168,15 @@ void AddShortCalls(const Cluster& cluster,
     channel += std::max(short_call, share * cluster.collective_channels * beyond);
   }
   if (const Duration longer = Duration::FromNs(std::llround(channel)); longer > time.time) {
-    time = {longer, std::max(time.source, Source::kInterpolated)};
+    time.time = longer;
+    time.source = std::max(time.source, Source::kInterpolated);
   }
 }
 
 }  // namespace
 
 Duration RingTime(const Cluster& cluster, CollectiveKind kind, Bytes payload, int ranks) {
-  const bool spans_nodes = ranks > cluster.gpus_per_node && cluster.inter_node.has_value();
+  const bool spans_nodes = cluster.NodesOf(ranks) > 1 && cluster.inter_node.has_value();
   const Link& link = spans_nodes ? *cluster.inter_node : cluster.intra_node;
   const BytesPerSecond bandwidth =
       spans_nodes ? std::min(link.bus_bandwidth, cluster.intra_node.bus_bandwidth)

@@ -28,6 +28,9 @@ struct GroupShape {
 ///             smallest payload, is `unaligned_collectives` of the cluster times as long; gathers
 ///             of shifted shards take longer by its `shifted_shard_gathers`
 ///
+/// A table counts only for ranks that lie on as many nodes as it was measured on: one measured
+/// within a node says nothing of groups that span several.
+///
 /// A measured table of the same kind, ranks and calls answers where there is one: its point
 /// (measured), the straight line between two points (interpolated), below the table the line from
 /// RingTime's latency at 0 bytes to the smallest point, and above it the slope of the last two
@@ -43,8 +46,8 @@ struct GroupShape {
 /// it on a node (estimated): T(n) = start(n) + (n-1)/n * whole(n), where start, the time of the
 /// smallest payload if that is at most 64 KiB (else RingTime's latency if that is less), is a
 /// straight line over the ranks, and whole one over 1/n^2. With tables of one number, `whole` stays
-/// and RingTime's hops change start. Without any, RingTime. Source: this law gives the tables of 8
-/// H200s that were measured on another day from those of 2 and 4 to 2.5 % above 64 MiB
+/// and RingTime's hops change start. Without any, RingTime (`of_link`). Source: this law gives the
+/// tables of 8 H200s that were measured on another day from those of 2 and 4 to 2.5 % above 64 MiB
 /// (collective_cost_test).
 Estimate CollectiveTime(const Cluster& cluster,
                         CollectiveKind kind,

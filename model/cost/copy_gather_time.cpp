@@ -1,6 +1,9 @@
 #include "model/cost/copy_gather_time.h"
 
 #include <cmath>
+#include <string>
+
+#include "model/base/error.h"
 
 namespace dcsim {
 namespace {
@@ -34,6 +37,12 @@ CopyGather CopyGatherTime(const Cluster& cluster,
     gather.whole = {gather.own_shards, Source::kEstimated};
     return gather;
   }
+  if (cluster.NodesOf(ranks) > 1) {
+    throw Error("gather_engine: copy_engine: " + std::to_string(ranks) + " ranks lie on " +
+                std::to_string(cluster.NodesOf(ranks)) +
+                " nodes, and copy engines reach the GPUs of one node alone (gpus_per_node: " +
+                std::to_string(cluster.gpus_per_node) + "); use gather_engine: nccl");
+  }
   const CopyEngines engines = EnginesOf(cluster);
   const double crowded = CrowdedCopies(engines, ranks);
   Duration from_others;
@@ -45,6 +54,8 @@ CopyGather CopyGatherTime(const Cluster& cluster,
     gather.own_shards += engines.copy + CopyTime(cluster.gpu, shard);
   }
   gather.whole = {engines.start + from_others + gather.own_shards, SourceOf(cluster, ranks)};
+  gather.whole.of_link = !cluster.copy_engines;
+  gather.whole.distance.ranks = std::log2(static_cast<double>(cluster.gpus_per_node) / ranks);
   return gather;
 }
 

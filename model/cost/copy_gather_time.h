@@ -30,6 +30,7 @@ double CrowdedCopies(const CopyEngines& engines, int ranks);
 ///
 /// Measured where the cluster says what its copy engines do, for as many ranks as it has GPUs a
 /// node, estimated for others; without that a copy goes at intra_node's bandwidth (estimated).
+/// Throws Error for ranks on several nodes: a GPU reads the memory of those of its node alone.
 CopyGather CopyGatherTime(const Cluster& cluster,
                           std::span<const CollectivePart> tensors,
                           int ranks);

@@ -94,14 +94,14 @@ void ReadWorkspaces(ObjectReader& object, GpuSpec& gpu) {
   }
 }
 
-/// An optional object with a "source" for people; `read` takes its other keys.
+/// An optional object that may have a "source" for people; `read` takes its other keys.
 void ReadSourced(ObjectReader& object,
                  std::string_view key,
                  const std::function<void(ObjectReader&)>& read) {
   object.OptionalObject(key, [&](ObjectReader& fields) {
     read(fields);
     std::string source;
-    fields.Required("source", ReadString, source);
+    fields.Optional("source", ReadString, source);
   });
 }
 
@@ -330,6 +330,8 @@ void ReadErrors(ObjectReader& fields, GpuSpec& gpu) {
     read("guessed", errors.guessed.emplace());
   }
   read("collectives", errors.collectives);
+  read("sizes", errors.sizes);
+  read("ranks", errors.ranks);
   read("contention", errors.contention);
   read("host", errors.host);
   read("host_copies", errors.host_copies);
@@ -367,7 +369,7 @@ GpuSpec ReadGpu(const Json& value, const Path& path, Faults& faults) {
               [&](ObjectReader& fields) { ReadContention(fields, gpu.contention); });
   ReadSourced(object, "power", [&](ObjectReader& fields) { ReadPower(fields, gpu); });
   ReadSourced(object, "errors", [&](ObjectReader& fields) { ReadErrors(fields, gpu); });
-  object.Required("source", ReadString, gpu.source);
+  object.Optional("source", ReadString, gpu.source);
   object.RejectUnknown();
   return gpu;
 }

@@ -147,6 +147,8 @@ WorkCost CopyEngineCost(const CostInputs& inputs, const Collective& collective) 
           .host = inputs.cluster.host.copy * copies,
           .source = gather.whole.source,
           .use = CollectiveUse(collective.engine, collective.ranks),
+          .of_link = gather.whole.of_link,
+          .distance = gather.whole.distance,
           .beside_memory = inputs.cluster.gpu.contention.GatherLongerBesideMemory(collective.ranks),
           .launches = static_cast<std::int32_t>(collective.launches()),
           .own_shard = gather.own_shards};
@@ -188,6 +190,8 @@ WorkCost CollectiveCost(const CostInputs& inputs, const Collective& collective) 
           .further = collective.ranks == 1 ? host.grouped * (launches - 1) : Duration(),
           .source = estimate.source,
           .use = CollectiveUse(collective.engine, collective.ranks),
+          .of_link = estimate.of_link,
+          .distance = estimate.distance,
           .demand = GroupDemand(inputs.cluster, collective.kind, parts, collective.ranks),
           .beside_memory = inputs.cluster.gpu.contention.LongerBesideMemory(collective.payload(),
                                                                             collective.ranks),

@@ -23,6 +23,8 @@ struct WorkCost {
                                        // stream, per mille; 0: no such copy
   bool to_host = false;                // such a copy to the host
   bool guessed = false;                // estimated, of kernels that no profile has shown (IsShown)
+  bool of_link = false;                // of a collective: as in Estimate
+  MeasuredDistance distance{};         // the same
   std::int32_t demand = Contention::kAlone;  // per mille of what it may take from others: of the
                                              // memory bandwidth as side_streaming, of its thread
                                              // blocks as collective

@@ -23,7 +23,7 @@ void SetAll(SearchSpace& space, bool ScheduleOptions::*option, bool value) {
 }  // namespace
 
 bool LeaveOutUnmeasuredCopies(const Cluster& cluster, int ranks, SearchSpace& space) {
-  const bool measured = cluster.copy_engines && ranks <= cluster.gpus_per_node;
+  const bool measured = cluster.copy_engines && cluster.NodesOf(ranks) == 1;
   const auto copies = [](const ScheduleOptions& options) {
     return options.gather_engine == Engine::kCopyEngine;
   };

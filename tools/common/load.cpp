@@ -15,6 +15,7 @@
 #include "model/passes/lower.h"
 #include "model/passes/resolve.h"
 #include "sim/analysis/policy_measurements.h"
+#include "tools/common/config_path.h"
 #include "tools/common/deepspeed_config.h"
 #include "tools/common/file.h"
 #include "tools/common/yaml_document.h"
@@ -23,26 +24,6 @@ namespace dcsim {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// Names in the folder of `path`, for "did you mean".
-std::vector<std::string> Siblings(const fs::path& path) {
-  std::vector<std::string> names;
-  const fs::path parent = path.parent_path().empty() ? fs::path(".") : path.parent_path();
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(parent, ignored)) {
-    names.push_back(entry.path().filename().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-[[noreturn]] void FailMissing(const std::string& path, const std::string& what) {
-  const fs::path clean = fs::path(path).lexically_normal();
-  const fs::path named = clean.filename().empty() ? clean.parent_path() : clean;
-  const auto names = Siblings(named);
-  const std::vector<std::string_view> views(names.begin(), names.end());
-  throw Error(path + ": " + what + DidYouMean(named.filename().string(), views));
-}
 
 /// "a.b" -> "/a/b".
 std::string PointerOfKey(const std::string& key) {
@@ -176,14 +157,14 @@ Plan ReadPlanDocument(YamlDocument document,
 
 YamlDocument LoadYaml(const std::string& path, const std::string& what) {
   if (!FileExists(path)) {
-    FailMissing(path, "no such " + what);
+    throw Error(path + ": no such " + what + DidYouMeanFile(path));
   }
   return YamlDocument::Parse(ReadFile(path), path);
 }
 
 Workload LoadWorkload(const std::string& folder) {
   if (!FileExists(folder)) {
-    FailMissing(folder, "no such workload folder");
+    throw Error(folder + ": no such workload folder" + DidYouMeanFile(folder));
   }
   if (!IsDirectory(folder)) {
     throw Error(folder + ": expected a workload folder, found a file");
@@ -227,25 +208,36 @@ ProfiledWorkload LoadProfiledWorkload(const std::string& folder,
 }
 
 Cluster LoadCluster(const std::string& path, const std::vector<Override>& overrides) {
-  return ReadClusterDocument(LoadYaml(path, "cluster file"), fs::path(path).parent_path(),
+  const std::string file = FindConfig(path, "clusters", "cluster file");
+  return ReadClusterDocument(LoadYaml(file, "cluster file"), fs::path(file).parent_path(),
                              overrides);
 }
 
 Cluster ReadClusterDocument(YamlDocument document,
                             const std::filesystem::path& folder,
                             const std::vector<Override>& overrides) {
-  const auto gpu =
-      document.json().is_object() ? document.json().find("gpu") : document.json().end();
-  if (document.json().is_object() && gpu != document.json().end() && gpu->is_string()) {
+  if (!document.json().is_object()) {
+    return ReadCluster(document.json(), document.locator());
+  }
+  // Another GPU's file first: the fields of "gpu." are its.
+  std::vector<Override> fields;
+  for (const Override& each : overrides) {
+    if (each.key == "gpu") {
+      Apply({each}, document);
+    } else {
+      fields.push_back(each);
+    }
+  }
+  const auto gpu = document.json().find("gpu");
+  if (gpu != document.json().end() && gpu->is_string()) {
     const fs::path file = folder / gpu->get<std::string>();
     if (!FileExists(file.string())) {
-      throw Error(document.locator()("/gpu") + ": no such file " + file.string());
+      throw Error(document.locator()("/gpu") + ": no such file " + file.string() +
+                  DidYouMeanFile(file.string()));
     }
     document.Embed("/gpu", LoadYaml(file.string(), "GPU file"));
   }
-  if (document.json().is_object()) {
-    Apply(overrides, document);
-  }
+  Apply(fields, document);
   return ReadCluster(document.json(), document.locator());
 }
 
@@ -277,7 +269,8 @@ Plan LoadPlan(const std::string& path,
               const std::vector<Override>& overrides,
               const Graph& graph,
               int ranks) {
-  return ReadPlanDocument(LoadYaml(path, "plan file"), path, overrides, {graph, ranks, nullptr},
+  const std::string file = FindConfig(path, "plans", "plan file");
+  return ReadPlanDocument(LoadYaml(file, "plan file"), file, overrides, {graph, ranks, nullptr},
                           std::cerr);
 }
 
@@ -285,7 +278,8 @@ Plan LoadPlan(const std::string& path,
               const std::vector<Override>& overrides,
               const PredictionInputs& inputs,
               int ranks) {
-  return ReadPlanDocument(LoadYaml(path, "plan file"), path, overrides,
+  const std::string file = FindConfig(path, "plans", "plan file");
+  return ReadPlanDocument(LoadYaml(file, "plan file"), file, overrides,
                           {inputs.graph, ranks, &inputs}, std::cerr);
 }
 

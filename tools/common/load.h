@@ -59,8 +59,9 @@ struct Override {
   std::string option = "--set";
 };
 
-/// Reads a cluster file; its "gpu" is the path of a GPU file, from the cluster file's folder.
-/// Overrides change fields, those of the GPU under "gpu.", before anything is checked.
+/// Reads a cluster file, or the one of this name that comes with the program (FindConfig); its
+/// "gpu" is the path of a GPU file, from the cluster file's folder. Overrides change fields, "gpu"
+/// before those of that GPU ("gpu.memory"), before anything is checked.
 Cluster LoadCluster(const std::string& path, const std::vector<Override>& overrides = {});
 
 /// The same of a document that has been parsed; its "gpu" is a path from `folder`.
@@ -74,7 +75,8 @@ Override ParseOverride(const std::string& text, const std::string& option = "--s
 std::vector<Override> ParseOverrides(const std::vector<std::string>& texts,
                                      const std::string& option);
 
-/// Reads a plan file, YAML or JSON: a dc-plan-spec/1, which is resolved for the graph and ranks, a
+/// Reads a plan file, or the one of this name that comes with the program (FindConfig), YAML or
+/// JSON: a dc-plan-spec/1, which is resolved for the graph and ranks, a
 /// dc-plan/1, whose ranks must be these, a dc-collectives/1, whose plan must make the collectives
 /// that it lists, or a DeepSpeed configuration, which becomes a spec
 /// (ReadDeepSpeedConfig; what that leaves out is named on stderr). Overrides change fields of a

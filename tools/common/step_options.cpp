@@ -25,13 +25,25 @@ void NoteRecomputation(const StepOptions& options, const Graph& graph, const Pla
   }
 }
 
+/// What a cluster of so many GPUs is asked for with.
+std::string MoreNodes(const Cluster& cluster, int ranks) {
+  std::string text = "; more nodes: --cluster-set nodes=" + std::to_string(cluster.NodesOf(ranks));
+  if (!cluster.inter_node) {
+    text +=
+        " --cluster-set 'inter_node={bus_bandwidth: 50 GB/s, latency: 20 us, hop_latency: 2 us}' "
+        "with the numbers of your network (docs/clusters.md)";
+  }
+  return text;
+}
+
 }  // namespace
 
 int RanksFor(int gpus, const Cluster& cluster) {
   const int ranks = gpus == 0 ? cluster.gpus() : gpus;
   if (ranks < 1 || ranks > cluster.gpus()) {
     throw Error("--gpus " + std::to_string(gpus) + ": expected from 1 to " +
-                std::to_string(cluster.gpus()) + ", the GPUs of " + cluster.name);
+                std::to_string(cluster.gpus()) + ", the GPUs of " + cluster.name +
+                (ranks > 0 ? MoreNodes(cluster, ranks) : ""));
   }
   return ranks;
 }

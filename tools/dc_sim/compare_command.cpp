@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <filesystem>
+#include <iostream>
+#include <map>
 #include <memory>
 
 #include "model/base/error.h"
@@ -41,6 +43,26 @@ std::vector<std::string> ResultsIn(const std::string& path) {
   return files;
 }
 
+/// The GPU that a result was measured on; nothing where it does not say.
+std::string GpuOf(const Json& result) {
+  const Json::json_pointer name("/machine/gpu");
+  return result.contains(name) && result[name].is_string() ? result[name].get<std::string>() : "";
+}
+
+/// Says on stderr which results were measured on another GPU than the cluster's.
+void NoteOtherGpus(const std::map<std::string, std::vector<std::string>>& files_by_gpu,
+                   const Cluster& cluster) {
+  for (const auto& [gpu, files] : files_by_gpu) {
+    if (gpu.empty() || gpu == cluster.gpu.name) {
+      continue;
+    }
+    std::cerr << files.front()
+              << (files.size() > 1 ? " and " + std::to_string(files.size() - 1) + " more" : "")
+              << ": measured on " << gpu << ", predicted for " << cluster.gpu.name << " of "
+              << cluster.name << "\n";
+  }
+}
+
 ExitCode RunCompare(const CompareOptions& options) {
   const Cluster cluster = LoadChangedCluster(options.cluster, options.cluster_overrides);
   std::vector<std::string> files;
@@ -51,9 +73,11 @@ ExitCode RunCompare(const CompareOptions& options) {
   CheckOutputs({{"--json", options.json}});
   MeasuredPredictor predictor(cluster, options.predicting);
   std::vector<Comparison> comparisons;
+  std::map<std::string, std::vector<std::string>> files_by_gpu;
   Json pairs = Json::array();
   for (const std::string& file : files) {
     MeasuredPair pair = predictor.Predict(file);
+    files_by_gpu[GpuOf(pair.document)].push_back(file);
     if (!options.json.empty()) {
       Json entry = {{"file", file},
                     {"predicted", PrintResult(pair.predicted)},
@@ -67,6 +91,7 @@ ExitCode RunCompare(const CompareOptions& options) {
     comparisons.push_back(
         {file, std::move(pair.measured), std::move(pair.predicted), std::move(pair.with_host)});
   }
+  NoteOtherGpus(files_by_gpu, cluster);
   if (!options.json.empty()) {
     const Json document = {{"format", "dc-comparison/1"}, {"comparisons", std::move(pairs)}};
     WriteFile(options.json, PrintJson(document));

@@ -311,9 +311,11 @@ ExitCode RunSearch(const SearchCommandOptions& options) {
   const TimedSearch timed =
       RunTimed(options, evaluator, loaded, SettingsOf(options, std::move(starts)));
   if (loaded.lacks_copies) {
-    std::cerr << "search: gathers by copy engines were left out: " << options.cluster
-              << " has no copy_engines for " << problem.ranks
-              << " ranks (dc-run calibrate measures them)\n";
+    std::cerr << "search: gathers by copy engines were left out: "
+              << (loaded.cluster.NodesOf(loaded.ranks) > 1
+                      ? "they reach the GPUs of one node alone"
+                      : options.cluster + " has no copy_engines (dc-run calibrate measures them)")
+              << "\n";
   }
 
   SearchReport report;

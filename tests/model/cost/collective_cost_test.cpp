@@ -138,6 +138,60 @@ TEST(OtherRanksTest, SeveralNodesTakeTheRing) {
             RingTime(cluster, kGather, Bytes(4'000'000), 8));
 }
 
+/// Eight ranks of ClusterOfEight on nodes of so many GPUs, over the link of TestCluster.
+Cluster NodesOfGpus(int gpus_per_node) {
+  Cluster cluster = ClusterOfEight();
+  cluster.nodes = 8 / gpus_per_node;
+  cluster.gpus_per_node = gpus_per_node;
+  cluster.inter_node = TestCluster().inter_node;
+  return cluster;
+}
+
+class NodesTest : public testing::TestWithParam<int> {};
+
+// A table of two or four ranks was measured on one node: it prices no group that spans several,
+// whose link decides. 94 us is RingTime over two nodes and more (Ring, TwoNodes).
+TEST_P(NodesTest, TableOfOneNodePricesNoGroupOfSeveral) {
+  const Cluster cluster = NodesOfGpus(GetParam());
+  const Estimate over_nodes = CollectiveTime(cluster, kGather, Bytes(4'000'000), 8);
+  EXPECT_EQ(over_nodes.time.ns(), 94'000);
+  EXPECT_TRUE(over_nodes.of_link);
+  for (const int ranks : {2, 4}) {
+    const Estimate time = CollectiveTime(cluster, kGather, Bytes(4'000'000), ranks);
+    EXPECT_EQ(time.of_link, ranks > GetParam()) << ranks;
+    EXPECT_EQ(time.source == Source::kMeasured, ranks <= GetParam()) << ranks;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(GpusPerNode, NodesTest, testing::Values(1, 2, 4));
+
+// Measured over two nodes of four: it prices eight ranks that lie so, and not on one node.
+TEST(OtherRanksTest, TableOfTwoNodesPricesGroupsOfTwo) {
+  Cluster cluster = NodesOfGpus(4);
+  CollectiveTable table = cluster.collectives[0];
+  table.ranks = 8;
+  table.nodes = 2;
+  cluster.collectives.push_back(table);
+  EXPECT_EQ(CollectiveTime(cluster, kGather, Bytes(4'000'000), 8).time, table.points.back().time);
+  cluster.gpus_per_node = 8;
+  EXPECT_NE(CollectiveTime(cluster, kGather, Bytes(4'000'000), 8).time, table.points.back().time);
+}
+
+// 1,000 and 4,000,000 bytes over 2 and 4 ranks were measured.
+TEST(OtherRanksTest, DistanceIsInPowersOfTwoToTheNearestMeasurement) {
+  const auto distance = [](std::int64_t bytes, int ranks) {
+    return CollectiveTime(ClusterOfEight(), kGather, Bytes(bytes), ranks).distance;
+  };
+  EXPECT_EQ(distance(4'000'000, 4).sizes, 0);
+  EXPECT_EQ(distance(2'000'000, 4).sizes, 1);
+  EXPECT_EQ(distance(4'000, 4).sizes, 2);
+  EXPECT_EQ(distance(250, 4).sizes, 2);
+  EXPECT_EQ(distance(32'000'000, 4).sizes, 3);
+  EXPECT_EQ(distance(4'000'000, 4).ranks, 0);
+  EXPECT_EQ(distance(4'000'000, 8).ranks, 1);
+  EXPECT_EQ(distance(16'000'000, 8).sizes, 2);
+}
+
 // H200s: what 2 and 4 took by dc-run calibrate, against 8 on another machine (h200-8.yaml).
 TEST(OtherRanksTest, EightGpusFollowFromTwoAndFour) {
   const std::string folder = DCSIM_SOURCE_DIR "/configs/clusters/";

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/model/cost/cluster_document.h"
+#include "tests/support/error_text.h"
 
 namespace dcsim {
 namespace {
@@ -49,6 +50,17 @@ TEST(CopyGatherTimeTest, UnmeasuredCopyEnginesGoAtTheLinksBandwidth) {
   const CopyGather gather = CopyGatherTime(TestCluster(), {&tensor, 1}, 4);
   EXPECT_EQ(gather.whole.time.ns(), 6'000 + 7'500 + 2'000);
   EXPECT_EQ(gather.whole.source, Source::kEstimated);
+}
+
+// Two nodes of four GPUs.
+TEST(CopyGatherTimeTest, RanksOfSeveralNodesAreRefused) {
+  const CollectivePart tensor{Bytes(4'000'000), Bytes(0)};
+  EXPECT_EQ(
+      ErrorText([&] {
+        CopyGatherTime(WithCopyEngines(), {&tensor, 1}, 8);
+      }),
+      "gather_engine: copy_engine: 8 ranks lie on 2 nodes, and copy engines reach the GPUs of "
+      "one node alone (gpus_per_node: 4); use gather_engine: nccl");
 }
 
 // Copies within the GPU, one by one: 16 us, and no less than the shortest kernel.

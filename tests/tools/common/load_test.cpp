@@ -11,6 +11,7 @@
 #include "tests/support/error_text.h"
 #include "tests/support/tiny_graphs.h"
 #include "tests/tools/temporary_folder.h"
+#include "tools/common/config_path.h"
 #include "tools/common/file.h"
 
 namespace dcsim {
@@ -146,7 +147,39 @@ TEST(LoadTest, ClusterTakesItsGpuFromAFileBesideIt) {
 
 TEST(LoadTest, MissingClusterNamesTheNearestFile) {
   EXPECT_EQ(ErrorText([] { LoadCluster(ClusterFile("h200-9.yaml")); }),
-            ClusterFile("h200-9.yaml") + ": no such cluster file, did you mean 'h200-1.yaml'?");
+            ClusterFile("h200-9.yaml") + ": no such cluster file, did you mean 'h200-8.yaml'?");
+}
+
+// One digit more or less says nothing of how near two machines are; of names without numbers in
+// common the fewest edits decide.
+TEST(LoadTest, NearestNumberIsTheNearestName) {
+  const auto hint = [](const std::string& name) { return DidYouMeanFile(ClusterFile(name)); };
+  EXPECT_EQ(hint("h200-16.yaml"), ", did you mean 'h200-8.yaml'?");
+  EXPECT_EQ(hint("h200-16"), ", did you mean 'h200-8.yaml'?");
+  EXPECT_EQ(hint("h200-3.yaml"), ", did you mean 'h200-4.yaml'?");
+  EXPECT_EQ(hint("h200_8.yaml"), ", did you mean 'h200-8.yaml'?");
+  EXPECT_EQ(hint("something-else.yaml"), "");
+}
+
+TEST(LoadTest, BareNameMeansTheCommittedFile) {
+  EXPECT_EQ(LoadCluster("h200-4").name, "h200-4");
+  EXPECT_EQ(LoadPlan("zero2-deepcompile", {}, TwoLayers(), 2).options.stage, 2);
+  EXPECT_EQ(ErrorText([] { LoadCluster("h200-16"); }),
+            "h200-16: no such cluster file, did you mean 'h200-8.yaml'?");
+  EXPECT_EQ(ErrorText([] { LoadCluster("h200-4.yaml"); }), "h200-4.yaml: no such cluster file");
+}
+
+TEST(LoadTest, OverrideNamesAnotherGpuFile) {
+  const std::string file = ClusterFile("h200-8.yaml");
+  const Cluster cluster = LoadCluster(file, {{"gpu.memory", "40 GB", "--cluster-set"},
+                                             {"gpu", "../gpus/h100.yaml", "--cluster-set"}});
+  EXPECT_EQ(cluster.gpu.name, "NVIDIA H100 80GB HBM3");
+  EXPECT_EQ(cluster.gpu.memory, Bytes(40'000'000'000)) << "of the other GPU";
+  const std::string error = ErrorText([&] {
+    LoadCluster(file, {{"gpu", "../gpus/h10.yaml", "--cluster-set"}});
+  });
+  EXPECT_TRUE(error.starts_with("--cluster-set gpu=../gpus/h10.yaml: gpu: no such file ")) << error;
+  EXPECT_TRUE(error.ends_with("did you mean 'h100.yaml'?")) << error;
 }
 
 /// A copy of the H200 cluster with one text replaced, and its GPU file beside it.
@@ -189,7 +222,7 @@ TEST(LoadTest, EveryGpuFileIsRead) {
 TEST(LoadTest, MissingGpuFileIsLocated) {
   const EditedCluster cluster("clusters/h200-8.yaml", "gpus/h200.yaml", "gpus/h300.yaml");
   EXPECT_EQ(cluster.Error(), cluster.file() + ":6:1: gpu: no such file " + cluster.folder.path() +
-                                 "/clusters/../gpus/h300.yaml");
+                                 "/clusters/../gpus/h300.yaml, did you mean 'h200.yaml'?");
 }
 
 TEST(LoadTest, FaultInTheGpuFileIsLocatedThere) {
@@ -296,7 +329,7 @@ TEST(LoadTest, PlanThatDoesNotFitTheGraphIsAnError) {
 TEST(LoadTest, MissingPlanNamesTheNearestFile) {
   const std::string asked = DCSIM_SOURCE_DIR "/configs/plans/zero4.yaml";
   EXPECT_EQ(ErrorText([&] { LoadPlan(asked, {}, TwoLayers(), 2); }),
-            asked + ": no such plan file, did you mean 'zero1.yaml'?");
+            asked + ": no such plan file, did you mean 'zero3.yaml'?");
 }
 
 }  // namespace

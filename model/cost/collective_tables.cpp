@@ -1,0 +1,123 @@
+#include "model/cost/collective_tables.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "model/cost/collective_cost.h"
+
+namespace dcsim {
+namespace {
+
+/// The tables nearest to `calls`, one with as many or fewer and one with more; either may be null.
+struct NearestTables {
+  const CollectiveTable* fewer = nullptr;
+  const CollectiveTable* more = nullptr;
+};
+
+NearestTables FindTables(const Cluster& cluster, CollectiveKind kind, int ranks, double calls) {
+  NearestTables nearest;
+  for (const CollectiveTable& table : cluster.collectives) {
+    if (table.kind != kind || table.ranks != ranks || !TableApplies(cluster, table)) {
+      continue;
+    }
+    if (table.calls <= calls) {
+      const bool nearer = nearest.fewer == nullptr || nearest.fewer->calls < table.calls;
+      nearest.fewer = nearer ? &table : nearest.fewer;
+    } else {
+      const bool nearer = nearest.more == nullptr || nearest.more->calls > table.calls;
+      nearest.more = nearer ? &table : nearest.more;
+    }
+  }
+  return nearest;
+}
+
+/// The straight line through two points, at `payload`, rounded up.
+Duration Line(const CollectivePoint& a, const CollectivePoint& b, Bytes payload) {
+  const double slope = static_cast<double>((b.time - a.time).ns()) /
+                       static_cast<double>((b.payload - a.payload).count());
+  const double ns = static_cast<double>(a.time.ns()) +
+                    std::max(0.0, slope) * static_cast<double>((payload - a.payload).count());
+  return Duration::FromNs(static_cast<std::int64_t>(std::ceil(ns)));
+}
+
+Estimate LineTime(const CollectiveTable& table, Bytes payload, Duration latency) {
+  const auto& points = table.points;
+  const auto above = std::lower_bound(
+      points.begin(), points.end(), payload,
+      [](const CollectivePoint& point, Bytes size) { return point.payload < size; });
+  if (above != points.end() && above->payload == payload) {
+    return {above->time, Source::kMeasured};
+  }
+  if (above == points.begin()) {
+    const CollectivePoint nothing{Bytes(0), std::min(latency, above->time)};
+    return {Line(nothing, *above, payload), Source::kEstimated};
+  }
+  if (above != points.end()) {
+    const CollectivePoint& a = *(above - 1);
+    const double share = static_cast<double>((payload - a.payload).count()) /
+                         static_cast<double>((above->payload - a.payload).count());
+    const double ns =
+        static_cast<double>(a.time.ns()) + share * static_cast<double>((above->time - a.time).ns());
+    return {Duration::FromNs(static_cast<std::int64_t>(std::ceil(ns))), Source::kInterpolated};
+  }
+  if (points.size() == 1) {
+    const double scale =
+        static_cast<double>(payload.count()) / static_cast<double>(points[0].payload.count());
+    const double ns = static_cast<double>(points[0].time.ns()) * scale;
+    return {Duration::FromNs(static_cast<std::int64_t>(std::ceil(ns))), Source::kEstimated};
+  }
+  return {Line(points[points.size() - 2], points.back(), payload), Source::kEstimated};
+}
+
+/// What one table says.
+Estimate TableTime(const CollectiveTable& table, Bytes payload, Duration latency) {
+  Estimate time = LineTime(table, payload, latency);
+  time.distance.sizes = OctavesToTable(table, payload);
+  return time;
+}
+
+}  // namespace
+
+bool TableApplies(const Cluster& cluster, const CollectiveTable& table) {
+  return table.nodes == cluster.NodesOf(table.ranks);
+}
+
+double OctavesToTable(const CollectiveTable& table, Bytes payload) {
+  const auto& points = table.points;
+  const auto above = std::lower_bound(
+      points.begin(), points.end(), payload,
+      [](const CollectivePoint& point, Bytes size) { return point.payload < size; });
+  const auto octaves_to = [payload](const CollectivePoint& point) {
+    const double least = static_cast<double>(std::max(payload, Bytes(1)).count());
+    return std::abs(std::log2(static_cast<double>(point.payload.count()) / least));
+  };
+  if (above == points.begin()) {
+    return octaves_to(*above);
+  }
+  const double below = octaves_to(*(above - 1));
+  return above == points.end() ? below : std::min(below, octaves_to(*above));
+}
+
+std::optional<Estimate> FindTableTime(
+    const Cluster& cluster, CollectiveKind kind, Bytes payload, int ranks, double calls) {
+  const NearestTables tables = FindTables(cluster, kind, ranks, calls);
+  if (tables.fewer == nullptr && tables.more == nullptr) {
+    return std::nullopt;
+  }
+  const Duration latency = RingTime(cluster, kind, Bytes(0), ranks);
+  const bool one_side = tables.fewer == nullptr || tables.more == nullptr;
+  if (one_side || tables.fewer->calls == calls) {
+    return TableTime(tables.fewer == nullptr ? *tables.more : *tables.fewer, payload, latency);
+  }
+  const Estimate fewer = TableTime(*tables.fewer, payload, latency);
+  const Estimate more = TableTime(*tables.more, payload, latency);
+  const double share = std::log(calls / tables.fewer->calls) /
+                       std::log(1.0 * tables.more->calls / tables.fewer->calls);
+  const double ns = static_cast<double>(fewer.time.ns()) +
+                    share * static_cast<double>((more.time - fewer.time).ns());
+  return Estimate{Duration::FromNs(std::llround(ns)),
+                  std::max({fewer.source, more.source, Source::kInterpolated}),
+                  {std::max(fewer.distance.sizes, more.distance.sizes), 0}};
+}
+
+}  // namespace dcsim
