@@ -121,7 +121,8 @@ def row(pair):
         "predicted": predicted["step_time_ns"] / 1e6,
         "measured": measured["step_time_ns"] / 1e6,
         "error": error_of(pair, "step_time_ns"),
-        "inside": abs(predicted["step_time_ns"] - measured["step_time_ns"]) <= predicted["bound_ns"],
+        "inside": predicted["bound_ns"] is not None
+        and abs(predicted["step_time_ns"] - measured["step_time_ns"]) <= predicted["bound_ns"],
         "spread": 100 * (times[-1] - times[0]) / measured["step_time_ns"],
         "allocated": error_of(pair, "peak_allocated_bytes"),
         "reserved": error_of(pair, "peak_reserved_bytes"),

@@ -159,6 +159,7 @@ Json PrintResult(const Result& result) {
                {"compute_ns", result.compute.ns()},
                {"exposed_communication_ns", result.exposed_communication.ns()}};
   if (result.origin == Origin::kPredicted) {
+    json["no_bound"] = result.no_bound.empty() ? Json(nullptr) : Json(result.no_bound);
     json["verdict"] = result.verdict;
     json["forward_ns"] = result.forward.ns();
     json["backward_ns"] = result.backward.ns();

@@ -137,6 +137,7 @@ struct Result {
   SourceShares sources;
   double sm_clock_mhz = 0;        // of a prediction: that of the slowest GPU; 0: as profiled
   std::optional<Duration> bound;  // half-width of the prediction's interval
+  std::string no_bound;           // of a prediction that has none: why, for people
   std::optional<MeasurementNotes> measurement;  // of measured results
   double tokens_per_second = 0;                 // over all ranks
   double model_flops_utilisation = 0;           // of the dense peaks of the products' dtypes

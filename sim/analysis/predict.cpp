@@ -321,7 +321,9 @@ Prediction Predict(const Schedule& schedule,
   if (simulation.outcome == Outcome::kCompleted) {
     result.step_time = simulation.measured_step_times(options.warmup_steps).front();
     result.peak_reserved_most = std::max(result.peak_reserved_most, most);
-    result.bound = StepTimeBound(result.step_time, schedule, clocked, inputs.cluster);
+    StepTimeBound bound = FindStepTimeBound(result.step_time, schedule, clocked, inputs.cluster);
+    result.bound = bound.half_width;
+    result.no_bound = std::move(bound.unknown);
     AddPhases(result, phases);
   }
   result.sm_clock_mhz = clocked.clock_mhz;

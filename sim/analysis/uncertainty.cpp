@@ -1,6 +1,7 @@
 #include "sim/analysis/uncertainty.h"
 
 #include <cmath>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -11,42 +12,79 @@ namespace dcsim {
 namespace {
 
 /// Profiled times err less than the roofline, and that less than guesses.
-double ErrorOf(const WorkCost& cost, const PartErrors& errors) {
+double OpError(const WorkCost& cost, const PartErrors& errors) {
   if (cost.source != Source::kEstimated) {
     return errors.ops;
   }
   return cost.guessed ? errors.guessed.value_or(errors.roofline) : errors.roofline;
 }
 
-/// Of all op times together.
-double OpError(const Schedule& schedule,
-               std::span<const WorkCost> costs,
-               const PartErrors& errors) {
+double CollectiveError(const WorkCost& cost, const PartErrors& errors) {
+  return std::hypot(errors.collectives, errors.sizes * cost.distance.sizes,
+                    errors.ranks * cost.distance.ranks);
+}
+
+/// The error of all works of a kind together, whose errors are alike: the mean by time; `none`
+/// where there are no such works.
+double MeanError(const Schedule& schedule,
+                 std::span<const WorkCost> costs,
+                 Work::Kind kind,
+                 double none,
+                 const std::function<double(const WorkCost&)>& error) {
   double all = 0;
   double erring = 0;
   for (std::size_t i = 0; i < costs.size(); ++i) {
-    if (schedule.works()[i].kind == Work::Kind::kOp) {
+    if (schedule.works()[i].kind == kind) {
       const auto time = static_cast<double>(costs[i].device.ns());
       all += time;
-      erring += time * ErrorOf(costs[i], errors);
+      erring += time * error(costs[i]);
     }
   }
-  return all == 0 ? errors.ops : erring / all;
+  return all == 0 ? none : erring / all;
+}
+
+/// "all_gather of 16 ranks on 2 nodes", of a collective like which nothing was measured; else
+/// nothing.
+std::string UnmeasuredCollective(const Schedule& schedule,
+                                 std::span<const WorkCost> costs,
+                                 const Cluster& cluster) {
+  for (std::size_t i = 0; i < costs.size(); ++i) {
+    const Work& work = schedule.works()[i];
+    if (work.kind != Work::Kind::kCollective || !costs[i].of_link) {
+      continue;
+    }
+    const Collective& collective = schedule.collective(CollectiveId(work.subject));
+    const int nodes = cluster.NodesOf(collective.ranks);
+    std::string text(CollectiveKindName(collective.kind));
+    text += collective.engine == Engine::kCopyEngine ? " by copy engines" : "";
+    text += " of " + std::to_string(collective.ranks) + " ranks on ";
+    return text + (nodes == 1 ? "one node" : std::to_string(nodes) + " nodes");
+  }
+  return "";
 }
 
 }  // namespace
 
-std::optional<Duration> StepTimeBound(Duration step_time,
-                                      const Schedule& schedule,
-                                      const ClockedCosts& clocked,
-                                      const Cluster& cluster) {
+StepTimeBound FindStepTimeBound(Duration step_time,
+                                const Schedule& schedule,
+                                const ClockedCosts& clocked,
+                                const Cluster& cluster) {
   if (!cluster.gpu.errors) {
-    return std::nullopt;
+    return {std::nullopt,
+            "no step was ever measured on " + cluster.gpu.name + ": its GPU file has no errors"};
+  }
+  const std::string unmeasured = UnmeasuredCollective(schedule, clocked.costs, cluster);
+  if (!unmeasured.empty()) {
+    return {std::nullopt,
+            "no " + unmeasured + " was ever measured: its time is a formula of the link"};
   }
   const PartErrors& errors = *cluster.gpu.errors;
   std::vector<Change> changes(5);
-  changes[0].ops = 1 + OpError(schedule, clocked.costs, errors);
-  changes[1].collectives = 1 + errors.collectives;
+  changes[0].ops = 1 + MeanError(schedule, clocked.costs, Work::Kind::kOp, errors.ops,
+                                 [&](const WorkCost& cost) { return OpError(cost, errors); });
+  changes[1].collectives =
+      1 + MeanError(schedule, clocked.costs, Work::Kind::kCollective, errors.collectives,
+                    [&](const WorkCost& cost) { return CollectiveError(cost, errors); });
   changes[2].contention = 1 + errors.contention;
   changes[3].host = 1 + errors.host;
   changes[4].host_copies = 1 + errors.host_copies;
@@ -61,7 +99,7 @@ std::optional<Duration> StepTimeBound(Duration step_time,
     variance += difference * difference;
   }
   constexpr double kNineOfTen = 1.645;
-  return Duration::FromNs(std::llround(kNineOfTen * std::sqrt(variance)));
+  return {Duration::FromNs(std::llround(kNineOfTen * std::sqrt(variance))), ""};
 }
 
 }  // namespace dcsim

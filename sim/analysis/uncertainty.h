@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "model/cost/cluster.h"
 #include "model/ir/schedule.h"
@@ -9,7 +10,14 @@
 namespace dcsim {
 
 /// Half-width of the interval around a predicted step time in which nine of ten measured ones are
-/// expected. None when the GPU file does not say how wrong its parts are.
+/// expected, or why nobody knows it: one clause, for people.
+struct StepTimeBound {
+  std::optional<Duration> half_width;
+  std::string unknown;  // empty where there is a half-width
+};
+
+/// The bound of a step. None where the GPU file does not say how wrong its parts are, and where the
+/// step has a collective like which nothing was measured (Estimate::of_link).
 ///
 /// The step is simulated again with ops, collectives, what is lost beside others and host calls
 /// each slower by one standard deviation (PartErrors), and, where nobody has measured how long
@@ -18,10 +26,15 @@ namespace dcsim {
 ///
 ///   1.645 * sqrt(sum of squared differences + PartErrors::step^2)
 ///
-/// Nothing holds hosts that are slow for a while (docs/accuracy.md, Slow hosts).
-std::optional<Duration> StepTimeBound(Duration step_time,
-                                      const Schedule& schedule,
-                                      const ClockedCosts& clocked,
-                                      const Cluster& cluster);
+/// An op errs as its source does: profiled, by the roofline, or guessed. A collective errs by
+///
+///   sqrt(collectives^2 + (sizes * d.sizes)^2 + (ranks * d.ranks)^2)
+///
+/// with d its MeasuredDistance. Nothing holds hosts that are slow for a while (docs/accuracy.md,
+/// Slow hosts).
+StepTimeBound FindStepTimeBound(Duration step_time,
+                                const Schedule& schedule,
+                                const ClockedCosts& clocked,
+                                const Cluster& cluster);
 
 }  // namespace dcsim

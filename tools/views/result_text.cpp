@@ -32,6 +32,9 @@ std::string StepLines(const Result& result, const Cluster& cluster) {
                            ? "of " + Thousands(highest) + ": " + limit + " allow no more"
                            : "the highest, within " + limit);
   }
+  if (!result.no_bound.empty()) {
+    lines += TableLine("  error", "unknown", result.no_bound);
+  }
   return lines;
 }
 

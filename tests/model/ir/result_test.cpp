@@ -48,6 +48,7 @@ TEST(ResultTest, PrintsEveryDocumentedKey) {
       PrintResult(Completed()).dump(),
       R"({"format":"dc-result/1","origin":"predicted","outcome":"completed","stop":null,)"
       R"("step_time_ns":3000,"bound_ns":11,"compute_ns":2000,"exposed_communication_ns":1000,)"
+      R"("no_bound":null,)"
       R"("verdict":"fits","forward_ns":900,"backward_ns":1900,"optimizer_ns":200,"capacity_bytes":17,)"
       R"("compute_gaps_ns":13,"exposed_gaps_ns":14,"exposed_starts_ns":16,"peak_reserved_most_bytes":15,"peak_live_bytes":1,"peak_allocated_bytes":2,"peak_active_bytes":3,)"
       R"("peak_reserved_bytes":4,"outside_allocator_bytes":12,"allocated_after_step_bytes":5,"allocator_retries":6,)"

@@ -13,10 +13,21 @@
 namespace dcsim {
 namespace {
 
+/// HandCluster, of four ranks of which every collective was measured at one size.
+Cluster MeasuredCluster() {
+  Cluster cluster = HandCluster();
+  for (const auto kind :
+       {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter, CollectiveKind::kAllReduce}) {
+    cluster.collectives.push_back(
+        {kind, 4, /*calls=*/1, {{Bytes(1 << 20), Duration::FromUs(100)}}});
+  }
+  return cluster;
+}
+
 /// The plain ZeRO-3 step of a small graph, predicted.
 struct Predicted {
   Graph graph = TwoLayers();
-  Cluster cluster = HandCluster();
+  Cluster cluster = MeasuredCluster();
   Plan plan;
   PredictionInputs inputs{graph, nullptr, cluster};
 
@@ -35,7 +46,39 @@ struct Predicted {
 };
 
 TEST(StepTimeBoundTest, IsUnknownWithoutErrorsOfTheParts) {
-  EXPECT_FALSE(Predicted(std::nullopt).result().bound);
+  const Result result = Predicted(std::nullopt).result();
+  EXPECT_FALSE(result.bound);
+  EXPECT_EQ(result.no_bound, "no step was ever measured on Hand GPU: its GPU file has no errors");
+}
+
+// Four ranks on two nodes: the tables are of one.
+TEST(StepTimeBoundTest, IsUnknownOverANetworkThatNobodyMeasured) {
+  Predicted predicted{PartErrors()};
+  EXPECT_TRUE(predicted.result().bound);
+  EXPECT_EQ(predicted.result().no_bound, "");
+  predicted.cluster.nodes = 2;
+  predicted.cluster.gpus_per_node = 2;
+  predicted.cluster.inter_node = predicted.cluster.intra_node;
+  EXPECT_FALSE(predicted.result().bound);
+  EXPECT_EQ(predicted.result().no_bound,
+            "no all_gather of 4 ranks on 2 nodes was ever measured: its time is a formula of the "
+            "link");
+}
+
+TEST(StepTimeBoundTest, CollectivesErrByMoreFarFromMeasuredSizesAndRanks) {
+  const auto bound = [](int measured_ranks, Bytes measured_size) {
+    PartErrors errors;
+    errors.sizes = 0.01;
+    errors.ranks = 0.01;
+    Predicted predicted(errors);
+    for (CollectiveTable& table : predicted.cluster.collectives) {
+      table.ranks = measured_ranks;
+      table.points = {{measured_size, Duration::FromUs(100)}};
+    }
+    return *predicted.result().bound;
+  };
+  EXPECT_GT(bound(4, Bytes::MiB(64)), bound(4, Bytes::MiB(1)));
+  EXPECT_GT(bound(8, Bytes::MiB(1)), bound(4, Bytes::MiB(1)));
 }
 
 // 1.645 standard deviations hold nine of ten values of a normal distribution.
