@@ -15,27 +15,25 @@ constexpr Duration kFirstCollective = Duration::FromUs(80'000);
 HostCosts ReadHostCosts(const Json& value, const Path& path, Faults& faults) {
   ObjectReader object(value, path, faults);
   HostCosts host;
-  object.Required("view", ReadDuration, host.view);
-  object.Required("launch", ReadDuration, host.launch);
-  object.Required("collective", ReadDuration, host.collective);
+  object.Required("view", ReadTime, host.view);
+  object.Required("launch", ReadTime, host.launch);
+  object.Required("collective", ReadTime, host.collective);
   host.grouped = host.collective;
-  object.Optional("grouped", ReadDuration, host.grouped);
+  object.Optional("grouped", ReadTime, host.grouped);
   host.copy = host.launch;
-  object.Optional("copy", ReadDuration, host.copy);
-  object.Required("event", ReadDuration, host.event);
-  object.Required("synchronize", ReadDuration, host.synchronize);
-  object.Required("segment", ReadDuration, host.segment);
+  object.Optional("copy", ReadTime, host.copy);
+  object.Required("event", ReadTime, host.event);
+  object.Required("synchronize", ReadTime, host.synchronize);
+  object.Required("segment", ReadTime, host.segment);
   host.record = Scaled(host.launch, kRecordOfLaunch);
-  object.Optional("record", ReadDuration, host.record);
+  object.Optional("record", ReadTime, host.record);
   host.take_back = Scaled(host.launch, kTakeBackOfLaunch);
-  object.Optional("take_back", ReadDuration, host.take_back);
+  object.Optional("take_back", ReadTime, host.take_back);
   host.first_call = kFirstCall;
-  object.Optional("first_call", ReadDuration, host.first_call);
+  object.Optional("first_call", ReadTime, host.first_call);
   host.first_collective = kFirstCollective;
-  object.Optional("first_collective", ReadDuration, host.first_collective);
-  if (object.Optional("launch_queue", ReadInteger, host.launch_queue)) {
-    CheckPositive(object, "launch_queue", host.launch_queue);
-  }
+  object.Optional("first_collective", ReadTime, host.first_collective);
+  ReadOptionalCount(object, "launch_queue", host.launch_queue);
   object.Required("source", ReadString, host.source);
   object.RejectUnknown();
   return host;
@@ -43,9 +41,9 @@ HostCosts ReadHostCosts(const Json& value, const Path& path, Faults& faults) {
 
 void ReadCommunicatorMemory(ObjectReader& object, Cluster& cluster) {
   object.OptionalObject("communicator_memory", [&](ObjectReader& fields) {
-    fields.Required("first", ReadBytes, cluster.communicator_memory.first);
-    fields.Required("all_reduce", ReadBytes, cluster.communicator_memory.all_reduce);
-    fields.Required("second", ReadBytes, cluster.communicator_memory.second);
+    fields.Required("first", ReadSize, cluster.communicator_memory.first);
+    fields.Required("all_reduce", ReadSize, cluster.communicator_memory.all_reduce);
+    fields.Required("second", ReadSize, cluster.communicator_memory.second);
   });
 }
 
@@ -59,8 +57,8 @@ void ReadHostBothWays(ObjectReader& object, Cluster& cluster) {
 void ReadCopyEngines(ObjectReader& object, Cluster& cluster) {
   object.OptionalObject("copy_engines", [&](ObjectReader& fields) {
     CopyEngines& engines = cluster.copy_engines.emplace();
-    fields.Required("start", ReadDuration, engines.start);
-    fields.Required("copy", ReadDuration, engines.copy);
+    fields.Required("start", ReadTime, engines.start);
+    fields.Required("copy", ReadTime, engines.copy);
     ReadRate(fields, "rate", engines.rate);
     if (fields.Optional("crowding", ReadNumber, engines.crowding) &&
         !(engines.crowding >= 0 && engines.crowding <= 10)) {
@@ -84,8 +82,8 @@ void ReadUnalignedCollectives(ObjectReader& object, Cluster& cluster) {
 void ReadShiftedShardGathers(ObjectReader& object, Cluster& cluster) {
   object.OptionalObject("shifted_shard_gathers", [&](ObjectReader& fields) {
     ShiftedShardGathers& gathers = cluster.shifted_shard_gathers.emplace();
-    fields.Required("above", ReadBytes, gathers.above);
-    fields.Required("start", ReadDuration, gathers.start);
+    fields.Required("above", ReadSize, gathers.above);
+    fields.Required("start", ReadTime, gathers.start);
     if (fields.Required("times", ReadNumber, gathers.times) &&
         !(gathers.times >= 1 && gathers.times <= 10)) {
       fields.faults().Add(fields.At("times"), "expected how many times as long, 1 to 10");
@@ -97,8 +95,8 @@ Link ReadLink(const Json& value, const Path& path, Faults& faults) {
   ObjectReader object(value, path, faults);
   Link link;
   ReadRate(object, "bus_bandwidth", link.bus_bandwidth);
-  object.Required("latency", ReadDuration, link.latency);
-  object.Required("hop_latency", ReadDuration, link.hop_latency);
+  object.Required("latency", ReadTime, link.latency);
+  object.Required("hop_latency", ReadTime, link.hop_latency);
   object.RejectUnknown();
   return link;
 }
@@ -108,8 +106,8 @@ void ReadPoint(const Json& value, const Path& path, Faults& faults, CollectiveTa
     faults.Add(path, "expected a pair such as [16 MiB, 55.3 us]");
     return;
   }
-  const auto payload = ReadBytes(value[0], Path(path, std::size_t{0}), faults);
-  const auto time = ReadDuration(value[1], Path(path, std::size_t{1}), faults);
+  const auto payload = ReadSize(value[0], Path(path, std::size_t{0}), faults);
+  const auto time = ReadLongTime(value[1], Path(path, std::size_t{1}), faults);
   if (!payload || !time) {
     return;
   }
@@ -164,8 +162,7 @@ void ReadPatterns(ObjectReader& object, Cluster& cluster) {
   for (std::size_t i = 0; i < MemoryPatternNames().size(); ++i) {
     PatternRate entry;
     entry.pattern = static_cast<MemoryPattern>(i);
-    if (fields.Optional(MemoryPatternNames()[i], ReadBytesPerSecond, entry.rate)) {
-      CheckPositive(fields, MemoryPatternNames()[i], static_cast<double>(entry.rate.count()));
+    if (ReadOptionalRate(fields, MemoryPatternNames()[i], entry.rate)) {
       cluster.memory_patterns.push_back(entry);
     }
   }
@@ -228,6 +225,9 @@ Cluster ReadCluster(const Json& document, const Locator& locate) {
   object.Required("name", ReadString, cluster.name);
   ReadCount(object, "nodes", cluster.nodes);
   ReadCount(object, "gpus_per_node", cluster.gpus_per_node);
+  if (std::int64_t{cluster.nodes} * cluster.gpus_per_node > kMostCount) {
+    faults.Add(object.At("nodes"), "expected at most 1000000 GPUs on all nodes");
+  }
   if (const Json* gpu = object.Require("gpu")) {
     cluster.gpu = ReadGpu(*gpu, object.At("gpu"), faults);
   }
@@ -235,7 +235,7 @@ Cluster ReadCluster(const Json& document, const Locator& locate) {
     cluster.host = ReadHostCosts(*host, object.At("host"), faults);
   }
   ReadCommunicatorMemory(object, cluster);
-  if (Bytes pinned; object.Optional("pinned_memory", ReadBytes, pinned)) {
+  if (Bytes pinned; object.Optional("pinned_memory", ReadSize, pinned)) {
     cluster.pinned_memory = pinned;
   }
   ReadPatterns(object, cluster);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "model/base/scaled.h"
 #include "model/cost/group_channels.h"
 
 namespace dcsim {
@@ -49,7 +50,7 @@ Duration Line(const CollectivePoint& a, const CollectivePoint& b, Bytes payload)
                        static_cast<double>((b.payload - a.payload).count());
   const double ns = static_cast<double>(a.time.ns()) +
                     std::max(0.0, slope) * static_cast<double>((payload - a.payload).count());
-  return Duration::FromNs(static_cast<std::int64_t>(std::ceil(ns)));
+  return RoundedUpNs(ns);
 }
 
 Estimate TableTime(const CollectiveTable& table, Bytes payload, Duration latency) {
@@ -70,13 +71,13 @@ Estimate TableTime(const CollectiveTable& table, Bytes payload, Duration latency
                          static_cast<double>((above->payload - a.payload).count());
     const double ns =
         static_cast<double>(a.time.ns()) + share * static_cast<double>((above->time - a.time).ns());
-    return {Duration::FromNs(static_cast<std::int64_t>(std::ceil(ns))), Source::kInterpolated};
+    return {RoundedUpNs(ns), Source::kInterpolated};
   }
   if (points.size() == 1) {
     const double scale =
         static_cast<double>(payload.count()) / static_cast<double>(points[0].payload.count());
     const double ns = static_cast<double>(points[0].time.ns()) * scale;
-    return {Duration::FromNs(static_cast<std::int64_t>(std::ceil(ns))), Source::kEstimated};
+    return {RoundedUpNs(ns), Source::kEstimated};
   }
   return {Line(points[points.size() - 2], points.back(), payload), Source::kEstimated};
 }
@@ -99,8 +100,7 @@ std::optional<Estimate> FindTableTime(
                        std::log(1.0 * tables.more->calls / tables.fewer->calls);
   const double ns = static_cast<double>(fewer.time.ns()) +
                     share * static_cast<double>((more.time - fewer.time).ns());
-  return Estimate{Duration::FromNs(std::llround(ns)),
-                  std::max({fewer.source, more.source, Source::kInterpolated})};
+  return Estimate{NearestNs(ns), std::max({fewer.source, more.source, Source::kInterpolated})};
 }
 
 double RingLatency(const Cluster& cluster, CollectiveKind kind, int ranks) {
@@ -169,8 +169,7 @@ std::optional<Estimate> ExtendTables(
              (inverse_square(n) - inverse_square(near.ranks));
   }
   const double ns = std::max(0.0, start) + std::max(0.0, whole) * (n - 1) / n;
-  return Estimate{std::max(Duration::FromNs(1), Duration::FromNs(std::llround(ns))),
-                  Source::kEstimated};
+  return Estimate{std::max(Duration::FromNs(1), NearestNs(ns)), Source::kEstimated};
 }
 
 /// CollectiveTime of tensors that begin at multiples of 16 bytes, their parts too.
@@ -203,7 +202,7 @@ Duration ShiftedShardsDelay(
       AlignedTime(cluster, CollectiveKind::kAllGather, Bytes(1), ranks, group.calls).time;
   const auto beyond = static_cast<double>(std::max(time - start, Duration()).ns());
   const double ns = static_cast<double>(gathers->start.ns()) + beyond * (gathers->times - 1);
-  return Duration::FromNs(std::llround(ns * group.shifted_shards));
+  return NearestNs(ns * group.shifted_shards);
 }
 
 /// What one call more on a channel adds to a group's time where all are short; 0 without a table
@@ -245,7 +244,7 @@ void AddShortCalls(const Cluster& cluster,
     const double share = static_cast<double>(bytes.count()) / whole;
     channel += std::max(short_call, share * cluster.collective_channels * beyond);
   }
-  if (const Duration longer = Duration::FromNs(std::llround(channel)); longer > time.time) {
+  if (const Duration longer = NearestNs(channel); longer > time.time) {
     time = {longer, std::max(time.source, Source::kInterpolated)};
   }
 }
@@ -326,7 +325,7 @@ Estimate CollectiveTime(const Cluster& cluster,
   if (group.unaligned > 0 && times > 1 && ranks > 1) {
     const Duration start = AlignedTime(cluster, kind, Bytes(1), ranks, group.calls).time;
     const double beyond = static_cast<double>(std::max(time.time - start, Duration()).ns());
-    time.time += Duration::FromNs(std::llround(beyond * (times - 1) * group.unaligned));
+    time.time += NearestNs(beyond * (times - 1) * group.unaligned);
   }
   if (kind == CollectiveKind::kAllGather) {
     time.time += ShiftedShardsDelay(cluster, payload, ranks, group, time.time);
@@ -378,10 +377,10 @@ Estimate GroupTime(const Cluster& cluster,
   return CollectiveTime(cluster, kind, whole, ranks, shape);
 }
 
-std::int32_t GroupDemand(const Cluster& cluster,
-                         CollectiveKind kind,
-                         std::span<const CollectivePart> parts,
-                         int ranks) {
+Share GroupDemand(const Cluster& cluster,
+                  CollectiveKind kind,
+                  std::span<const CollectivePart> parts,
+                  int ranks) {
   if (ranks == 1) {
     const Bytes whole = PayloadOf(parts);
     return DemandOf(CollectiveTime(cluster, kind, whole, ranks).time,
@@ -389,9 +388,9 @@ std::int32_t GroupDemand(const Cluster& cluster,
   }
   const int channels = cluster.collective_channels;
   if (channels == 0) {
-    return Contention::kAlone;
+    return Share::All();
   }
-  return Contention::kAlone * ChannelsTaken(kind, PayloadsOf(parts), channels) / channels;
+  return Share::Of(ChannelsTaken(kind, PayloadsOf(parts), channels), channels);
 }
 
 }  // namespace dcsim

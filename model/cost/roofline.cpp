@@ -63,8 +63,7 @@ double TransferSeconds(Bytes bytes, const GpuSpec& gpu, double share) {
 
 Duration RooflineTime(const Graph& graph, OpId id, const GpuSpec& gpu) {
   constexpr double kRounding = 1e-6;  // ns, of sums that are whole
-  const double ns = std::ceil(Seconds(graph, id, gpu) * 1e9 - kRounding);
-  return std::max(Duration::FromNs(static_cast<std::int64_t>(ns)), gpu.shortest_kernel);
+  return std::max(RoundedUpNs(Seconds(graph, id, gpu) * 1e9 - kRounding), gpu.shortest_kernel);
 }
 
 }  // namespace dcsim
