@@ -1,6 +1,7 @@
 #include "tests/fuzz/exercise_numbers.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <filesystem>
 #include <string>
