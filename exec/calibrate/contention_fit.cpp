@@ -71,9 +71,8 @@ class Fit {
   }
 
  private:
-  std::int32_t& Rate(DeviceUse work, DeviceUse beside) {
-    return fit_.contention
-        .permille[static_cast<std::size_t>(work)][static_cast<std::size_t>(beside)];
+  Rate& RateBeside(DeviceUse work, DeviceUse beside) {
+    return fit_.contention.rates[static_cast<std::size_t>(work)][static_cast<std::size_t>(beside)];
   }
 
   std::vector<double> Of(DeviceUse use,
@@ -99,8 +98,8 @@ class Fit {
     for (const DeviceUse use : {DeviceUse::kMatmul, DeviceUse::kAttention, DeviceUse::kStreaming}) {
       for (const DeviceUse beside :
            {DeviceUse::kSideStreaming, DeviceUse::kCollective, DeviceUse::kCopyEngine}) {
-        Rate(use, beside) =
-            Permille(Mean(Of(use, beside, [](const auto& s) { return s.compute_speed; })));
+        RateBeside(use, beside) =
+            RateOf(Mean(Of(use, beside, [](const auto& s) { return s.compute_speed; })));
       }
     }
   }
@@ -137,15 +136,15 @@ class Fit {
       return Least(0, 10'000, 250, [&](double fixed) { return cost(fixed, rate); });
     };
     const double rate = Least(0.5, 1, 0.01, [&](double x) { return cost(best_fixed(x), x); });
-    Rate(DeviceUse::kStreaming, DeviceUse::kCollective) = Permille(rate);
+    RateBeside(DeviceUse::kStreaming, DeviceUse::kCollective) = RateOf(rate);
     fit_.contention.streaming_kernel =
         Duration::FromNs(static_cast<std::int64_t>(best_fixed(rate)));
   }
 
   void FitSideRates() {
     for (const DeviceUse use : {DeviceUse::kMatmul, DeviceUse::kAttention, DeviceUse::kStreaming}) {
-      Rate(DeviceUse::kSideStreaming, use) =
-          Permille(Mean(Of(use, DeviceUse::kSideStreaming, [](const ContentionSample& s) {
+      RateBeside(DeviceUse::kSideStreaming, use) =
+          RateOf(Mean(Of(use, DeviceUse::kSideStreaming, [](const ContentionSample& s) {
             return s.beside_alone.seconds() / s.beside_time.seconds();
           })));
     }
@@ -159,8 +158,8 @@ class Fit {
     fit_.many = many;
     fit_.contention.side_kernels = many->kernels;
     fit_.contention.copy_multiprocessors = many->copy_multiprocessors;
-    Rate(DeviceUse::kMatmul, DeviceUse::kSideStreaming) = Permille(many->product_speed);
-    Rate(DeviceUse::kSideStreaming, DeviceUse::kMatmul) = Permille(many->copy_rate);
+    RateBeside(DeviceUse::kMatmul, DeviceUse::kSideStreaming) = RateOf(many->product_speed);
+    RateBeside(DeviceUse::kSideStreaming, DeviceUse::kMatmul) = RateOf(many->copy_rate);
   }
 
   /// Which is first where an op's end lets a collective start and another op.
@@ -178,7 +177,7 @@ class Fit {
     }
     if (!delays.empty()) {
       fit_.first_delay = RangeOf(delays);
-      fit_.contention.first_permille = static_cast<int>(std::lround(Mean(first) * 1000));
+      fit_.contention.comes_first = Share::Nearest(Mean(first));
       fit_.contention.first_delay = Median(delays);
     }
   }
@@ -221,14 +220,13 @@ class Fit {
           return s.payload == payload ? 1 + x * Load(s) : 1;
         });
       });
-      table.points.push_back(
-          {payload, static_cast<std::int32_t>(std::lround(longer * Contention::kAlone))});
+      table.points.push_back({payload, Longer::Nearest(longer)});
     }
     return table;
   }
 
   /// What copies from other GPUs take longer beside full traffic.
-  std::int32_t BestOfReads() const {
+  Longer BestOfReads() const {
     const double longer = Least(0, 5, 0.01, [&](double x) {
       double cost = 0;
       for (const ContentionSample& s : samples_) {
@@ -238,11 +236,11 @@ class Fit {
       }
       return cost;
     });
-    return static_cast<std::int32_t>(std::lround(longer * Contention::kAlone));
+    return Longer::Nearest(longer);
   }
 
   double TimesByMemory(const ContentionSample& s, const BesideMemory::Table& table) const {
-    return 1 + 1.0 * table.Longer(s.payload) / Contention::kAlone * Load(s);
+    return 1 + table.At(s.payload).times() * Load(s);
   }
 
   /// time = start + alone * (1 + longer(payload) * load) beside streaming kernels and copies of
@@ -271,22 +269,22 @@ class Fit {
     });
     fit_.contention.collective_start = Duration::FromNs(static_cast<std::int64_t>(start));
     for (const DeviceUse use : kByRate) {
-      Rate(DeviceUse::kCollective, use) = Permille(best_rate(use, start));
+      RateBeside(DeviceUse::kCollective, use) = RateOf(best_rate(use, start));
     }
     if (full_traffic_ > 0) {
       fit_.contention.beside_memory =
           BesideMemory{machine_.cache, {BestTable(start)}, BestOfReads()};
     }
     if (HasCopies()) {
-      Rate(DeviceUse::kSideStreaming, DeviceUse::kCollective) =
-          Permille(Mean(Of(DeviceUse::kSideStreaming, DeviceUse::kCollective,
-                           [](const ContentionSample& s) { return s.compute_speed; })));
+      RateBeside(DeviceUse::kSideStreaming, DeviceUse::kCollective) =
+          RateOf(Mean(Of(DeviceUse::kSideStreaming, DeviceUse::kCollective,
+                         [](const ContentionSample& s) { return s.compute_speed; })));
     }
     if (HasCopies() && !fit_.contention.beside_memory) {
-      Rate(DeviceUse::kCollective, DeviceUse::kSideStreaming) =
-          Permille(best_rate(DeviceUse::kSideStreaming, start));
+      RateBeside(DeviceUse::kCollective, DeviceUse::kSideStreaming) =
+          RateOf(best_rate(DeviceUse::kSideStreaming, start));
     }
-    Rate(DeviceUse::kCollective, DeviceUse::kCollective) = Permille(
+    RateBeside(DeviceUse::kCollective, DeviceUse::kCollective) = RateOf(
         Mean(Of(DeviceUse::kCollective, DeviceUse::kCollective, [](const ContentionSample& s) {
           return std::min(s.compute_speed, s.beside_alone.seconds() / s.beside_time.seconds());
         })));
@@ -297,7 +295,7 @@ class Fit {
       return ProductSpeed(s.tiles, fit_.contention.collective_multiprocessors,
                           machine_.multiprocessors);
     }
-    const double rate = Rate(s.use, s.beside_use) / 1000.0;
+    const double rate = RateBeside(s.use, s.beside_use).share().number();
     if (BesideCollective(s) && s.use == DeviceUse::kStreaming) {
       return StreamingSpeed(static_cast<double>(s.compute_alone.ns()),
                             static_cast<double>(fit_.contention.streaming_kernel.ns()), rate);
@@ -309,7 +307,7 @@ class Fit {
     const double alone = static_cast<double>(s.beside_alone.ns());
     const double start =
         BesideCollective(s) ? static_cast<double>(fit_.contention.collective_start.ns()) : 0;
-    const double rate = Rate(s.beside_use, s.use) / 1000.0;
+    const double rate = RateBeside(s.beside_use, s.use).share().number();
     const auto& memory = fit_.contention.beside_memory;
     const bool moves = s.use == DeviceUse::kStreaming || s.use == DeviceUse::kSideStreaming;
     const double times =
@@ -340,14 +338,14 @@ class Fit {
 
 void AddSideStreams(const SideStreamsFit& fit, Contention& contention) {
   const auto add = [&](DeviceUse work, DeviceUse beside, const ShareRange& shares) {
-    contention.permille[static_cast<std::size_t>(work)][static_cast<std::size_t>(beside)] =
-        Permille(shares.mean);
+    contention.rates[static_cast<std::size_t>(work)][static_cast<std::size_t>(beside)] =
+        RateOf(shares.mean);
   };
   add(DeviceUse::kCollective, DeviceUse::kCopyEngine, fit.collective_beside_reads);
   add(DeviceUse::kCopyEngine, DeviceUse::kCollective, fit.reads_beside_collective);
   add(DeviceUse::kSideStreaming, DeviceUse::kCopyEngine, fit.copy_beside_reads);
   add(DeviceUse::kSideStreaming, DeviceUse::kSideStreaming, fit.copies_beside_copies);
-  contention.to_host = Permille(fit.to_host.mean);
+  contention.to_host = RateOf(fit.to_host.mean);
   contention.crowded_kernel = fit.typical_crowded;
 }
 

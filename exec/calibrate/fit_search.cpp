@@ -30,10 +30,9 @@ double Mean(const std::vector<double>& values) {
                               static_cast<double>(values.size());
 }
 
-std::int32_t Permille(double share) {
+Rate RateOf(double share) {
   constexpr double kLeast = 0.01;
-  return static_cast<std::int32_t>(
-      std::lround(std::clamp(share, kLeast, 1.0) * Contention::kAlone));
+  return Rate::Nearest(std::max(share, kLeast));
 }
 
 double Least(double from, double to, double step, const std::function<double(double)>& cost) {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <vector>
 
+#include "model/base/rate.h"
 #include "model/base/units.h"
 
 namespace dcsim::exec {
@@ -30,8 +31,8 @@ ShareRange RangeOf(const std::vector<double>& shares);
 /// 1 of no values.
 double Mean(const std::vector<double>& values);
 
-/// As Contention has speeds, 10 at least.
-std::int32_t Permille(double share);
+/// As Contention has speeds, 0.01 at least.
+Rate RateOf(double share);
 
 /// Argument with the least cost, of `from`, `from` + `step`, … up to `to`.
 double Least(double from, double to, double step, const std::function<double(double)>& cost);

@@ -95,13 +95,27 @@ class BytesPerSecond {
   std::int64_t count_ = 0;
 };
 
-/// Time to move `bytes` at `rate`, rounded up to whole nanoseconds. `rate` must be positive.
-/// The product bytes * 1e9 exceeds 64 bits above 9.2 GB, hence the division in double; its
-/// relative error of 1e-16 is below one nanosecond for transfers under 100 days.
-constexpr Duration TransferTime(Bytes bytes, BytesPerSecond rate) {
-  const double ns = static_cast<double>(bytes.count()) * 1e9 / static_cast<double>(rate.count());
+/// Whatever is computed to take longer takes so long, 11 days: hundreds of such spans add up
+/// without overflow, and no step may take as long (EstimateWorks).
+constexpr Duration kLongest = Duration::FromMs(1'000'000'000);
+
+/// Up to the next whole nanosecond, kLongest at most; that of no number, too.
+constexpr Duration RoundedUpNs(double ns) {
+  if (!(ns < static_cast<double>(kLongest.ns()))) {
+    return kLongest;
+  }
+  if (ns < -static_cast<double>(kLongest.ns())) {
+    return kLongest * -1;
+  }
   const auto whole = static_cast<std::int64_t>(ns);
   return Duration::FromNs(static_cast<double>(whole) < ns ? whole + 1 : whole);
+}
+
+/// Time to move `bytes` at `rate`, rounded up to whole nanoseconds; kLongest at most. `rate` must
+/// be positive. The product bytes * 1e9 exceeds 64 bits above 9.2 GB, hence the division in double;
+/// its relative error of 1e-16 is below one nanosecond.
+constexpr Duration TransferTime(Bytes bytes, BytesPerSecond rate) {
+  return RoundedUpNs(static_cast<double>(bytes.count()) * 1e9 / static_cast<double>(rate.count()));
 }
 
 /// How many parts of `part` hold `value` >= 0. `part` must be positive.

@@ -24,7 +24,7 @@ constexpr Duration kFirstCollective = Duration::FromUs(80'000);
 
 /// A time of the host that has a value where the file has none.
 Duration HostTime(ObjectReader& object, std::string_view key, Duration otherwise) {
-  object.Optional(key, ReadDuration, otherwise);
+  object.Optional(key, ReadTime, otherwise);
   return otherwise;
 }
 
@@ -44,9 +44,7 @@ HostCosts ReadHostCosts(const Json& value, const Path& path, Faults& faults) {
   host.first_call = HostTime(object, "first_call", kFirstCall);
   host.first_collective = HostTime(object, "first_collective", kFirstCollective);
   host.launch_queue = kLaunchQueue;
-  if (object.Optional("launch_queue", ReadInteger, host.launch_queue)) {
-    CheckPositive(object, "launch_queue", host.launch_queue);
-  }
+  ReadOptionalCount(object, "launch_queue", host.launch_queue);
   object.Optional("source", ReadString, host.source);
   object.RejectUnknown();
   return host;
@@ -54,9 +52,9 @@ HostCosts ReadHostCosts(const Json& value, const Path& path, Faults& faults) {
 
 void ReadCommunicatorMemory(ObjectReader& object, Cluster& cluster) {
   object.OptionalObject("communicator_memory", [&](ObjectReader& fields) {
-    fields.Required("first", ReadBytes, cluster.communicator_memory.first);
-    fields.Required("all_reduce", ReadBytes, cluster.communicator_memory.all_reduce);
-    fields.Required("second", ReadBytes, cluster.communicator_memory.second);
+    fields.Required("first", ReadSize, cluster.communicator_memory.first);
+    fields.Required("all_reduce", ReadSize, cluster.communicator_memory.all_reduce);
+    fields.Required("second", ReadSize, cluster.communicator_memory.second);
   });
 }
 
@@ -70,8 +68,8 @@ void ReadHostBothWays(ObjectReader& object, Cluster& cluster) {
 void ReadCopyEngines(ObjectReader& object, Cluster& cluster) {
   object.OptionalObject("copy_engines", [&](ObjectReader& fields) {
     CopyEngines& engines = cluster.copy_engines.emplace();
-    fields.Required("start", ReadDuration, engines.start);
-    fields.Required("copy", ReadDuration, engines.copy);
+    fields.Required("start", ReadTime, engines.start);
+    fields.Required("copy", ReadTime, engines.copy);
     ReadRate(fields, "rate", engines.rate);
     if (fields.Optional("crowding", ReadNumber, engines.crowding) &&
         !(engines.crowding >= 0 && engines.crowding <= 10)) {
@@ -95,8 +93,8 @@ void ReadUnalignedCollectives(ObjectReader& object, Cluster& cluster) {
 void ReadShiftedShardGathers(ObjectReader& object, Cluster& cluster) {
   object.OptionalObject("shifted_shard_gathers", [&](ObjectReader& fields) {
     ShiftedShardGathers& gathers = cluster.shifted_shard_gathers.emplace();
-    fields.Required("above", ReadBytes, gathers.above);
-    fields.Required("start", ReadDuration, gathers.start);
+    fields.Required("above", ReadSize, gathers.above);
+    fields.Required("start", ReadTime, gathers.start);
     if (fields.Required("times", ReadNumber, gathers.times) &&
         !(gathers.times >= 1 && gathers.times <= 10)) {
       fields.faults().Add(fields.At("times"), "expected how many times as long, 1 to 10");
@@ -108,8 +106,8 @@ Link ReadLink(const Json& value, const Path& path, Faults& faults) {
   ObjectReader object(value, path, faults);
   Link link;
   ReadRate(object, "bus_bandwidth", link.bus_bandwidth);
-  object.Required("latency", ReadDuration, link.latency);
-  object.Required("hop_latency", ReadDuration, link.hop_latency);
+  object.Required("latency", ReadTime, link.latency);
+  object.Required("hop_latency", ReadTime, link.hop_latency);
   object.RejectUnknown();
   return link;
 }
@@ -119,8 +117,8 @@ void ReadPoint(const Json& value, const Path& path, Faults& faults, CollectiveTa
     faults.Add(path, "expected a pair such as [16 MiB, 55.3 us]");
     return;
   }
-  const auto payload = ReadBytes(value[0], Path(path, std::size_t{0}), faults);
-  const auto time = ReadDuration(value[1], Path(path, std::size_t{1}), faults);
+  const auto payload = ReadSize(value[0], Path(path, std::size_t{0}), faults);
+  const auto time = ReadLongTime(value[1], Path(path, std::size_t{1}), faults);
   if (!payload || !time) {
     return;
   }
@@ -180,8 +178,7 @@ void ReadPatterns(ObjectReader& object, Cluster& cluster) {
   for (std::size_t i = 0; i < MemoryPatternNames().size(); ++i) {
     PatternRate entry;
     entry.pattern = static_cast<MemoryPattern>(i);
-    if (fields.Optional(MemoryPatternNames()[i], ReadBytesPerSecond, entry.rate)) {
-      CheckPositive(fields, MemoryPatternNames()[i], static_cast<double>(entry.rate.count()));
+    if (ReadOptionalRate(fields, MemoryPatternNames()[i], entry.rate)) {
       cluster.memory_patterns.push_back(entry);
     }
   }
@@ -244,13 +241,16 @@ Cluster ReadCluster(const Json& document, const Locator& locate) {
   object.Required("name", ReadName, cluster.name);
   ReadCount(object, "nodes", cluster.nodes);
   ReadCount(object, "gpus_per_node", cluster.gpus_per_node);
+  if (std::int64_t{cluster.nodes} * cluster.gpus_per_node > kMostCount) {
+    faults.Add(object.At("nodes"), "expected at most 1000000 GPUs on all nodes");
+  }
   if (const Json* gpu = object.Require("gpu")) {
     cluster.gpu = ReadGpu(*gpu, object.At("gpu"), faults);
   }
   const Json* host = object.Find("host");
   cluster.host = ReadHostCosts(host == nullptr ? Json::object() : *host, object.At("host"), faults);
   ReadCommunicatorMemory(object, cluster);
-  if (Bytes pinned; object.Optional("pinned_memory", ReadBytes, pinned)) {
+  if (Bytes pinned; object.Optional("pinned_memory", ReadSize, pinned)) {
     cluster.pinned_memory = pinned;
   }
   ReadPatterns(object, cluster);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "model/base/scaled.h"
 #include "model/cost/collective_tables.h"
 #include "model/cost/group_channels.h"
 
@@ -90,8 +91,7 @@ std::optional<Estimate> ExtendTables(
   const double ns = std::max(0.0, start) + std::max(0.0, whole) * (n - 1) / n;
   const MeasuredDistance distance{OctavesToTable(*tables[0], payload),
                                   std::abs(std::log2(n / near.ranks))};
-  return Estimate{std::max(Duration::FromNs(1), Duration::FromNs(std::llround(ns))),
-                  Source::kEstimated, distance};
+  return Estimate{std::max(Duration::FromNs(1), NearestNs(ns)), Source::kEstimated, distance};
 }
 
 /// CollectiveTime of tensors that begin at multiples of 16 bytes, their parts too.
@@ -124,7 +124,7 @@ Duration ShiftedShardsDelay(
       AlignedTime(cluster, CollectiveKind::kAllGather, Bytes(1), ranks, group.calls).time;
   const auto beyond = static_cast<double>(std::max(time - start, Duration()).ns());
   const double ns = static_cast<double>(gathers->start.ns()) + beyond * (gathers->times - 1);
-  return Duration::FromNs(std::llround(ns * group.shifted_shards));
+  return NearestNs(ns * group.shifted_shards);
 }
 
 /// What one call more on a channel adds to a group's time where all are short; 0 without a table
@@ -167,7 +167,7 @@ void AddShortCalls(const Cluster& cluster,
     const double share = static_cast<double>(bytes.count()) / whole;
     channel += std::max(short_call, share * cluster.collective_channels * beyond);
   }
-  if (const Duration longer = Duration::FromNs(std::llround(channel)); longer > time.time) {
+  if (const Duration longer = NearestNs(channel); longer > time.time) {
     time.time = longer;
     time.source = std::max(time.source, Source::kInterpolated);
   }
@@ -249,7 +249,7 @@ Estimate CollectiveTime(const Cluster& cluster,
   if (group.unaligned > 0 && times > 1 && ranks > 1) {
     const Duration start = AlignedTime(cluster, kind, Bytes(1), ranks, group.calls).time;
     const double beyond = static_cast<double>(std::max(time.time - start, Duration()).ns());
-    time.time += Duration::FromNs(std::llround(beyond * (times - 1) * group.unaligned));
+    time.time += NearestNs(beyond * (times - 1) * group.unaligned);
   }
   if (kind == CollectiveKind::kAllGather) {
     time.time += ShiftedShardsDelay(cluster, payload, ranks, group, time.time);
@@ -301,10 +301,10 @@ Estimate GroupTime(const Cluster& cluster,
   return CollectiveTime(cluster, kind, whole, ranks, shape);
 }
 
-std::int32_t GroupDemand(const Cluster& cluster,
-                         CollectiveKind kind,
-                         std::span<const CollectivePart> parts,
-                         int ranks) {
+Share GroupDemand(const Cluster& cluster,
+                  CollectiveKind kind,
+                  std::span<const CollectivePart> parts,
+                  int ranks) {
   if (ranks == 1) {
     const Bytes whole = PayloadOf(parts);
     return DemandOf(CollectiveTime(cluster, kind, whole, ranks).time,
@@ -312,9 +312,9 @@ std::int32_t GroupDemand(const Cluster& cluster,
   }
   const int channels = cluster.collective_channels;
   if (channels == 0) {
-    return Contention::kAlone;
+    return Share::All();
   }
-  return Contention::kAlone * ChannelsTaken(kind, PayloadsOf(parts), channels) / channels;
+  return Share::Of(ChannelsTaken(kind, PayloadsOf(parts), channels), channels);
 }
 
 }  // namespace dcsim

@@ -95,12 +95,12 @@ Estimate GroupTime(const Cluster& cluster,
                    int ranks);
 
 /// WorkCost::demand of a group of calls: of the thread blocks that NCCL launches at most, what it
-/// takes, per mille (ChannelsTaken; Contention::kAlone where the cluster does not say how many
-/// there are). Of one rank's copies the share of GroupTime in which bytes move.
-std::int32_t GroupDemand(const Cluster& cluster,
-                         CollectiveKind kind,
-                         std::span<const CollectivePart> parts,
-                         int ranks);
+/// takes (ChannelsTaken; all where the cluster does not say how many there are). Of one rank's
+/// copies the share of GroupTime in which bytes move.
+Share GroupDemand(const Cluster& cluster,
+                  CollectiveKind kind,
+                  std::span<const CollectivePart> parts,
+                  int ranks);
 
 /// The latency-bandwidth fallback, rounded up to whole ns:
 ///

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/base/scaled.h"
 #include "model/cost/collective_cost.h"
 
 namespace dcsim {
@@ -37,7 +38,7 @@ Duration Line(const CollectivePoint& a, const CollectivePoint& b, Bytes payload)
                        static_cast<double>((b.payload - a.payload).count());
   const double ns = static_cast<double>(a.time.ns()) +
                     std::max(0.0, slope) * static_cast<double>((payload - a.payload).count());
-  return Duration::FromNs(static_cast<std::int64_t>(std::ceil(ns)));
+  return RoundedUpNs(ns);
 }
 
 Estimate LineTime(const CollectiveTable& table, Bytes payload, Duration latency) {
@@ -58,13 +59,13 @@ Estimate LineTime(const CollectiveTable& table, Bytes payload, Duration latency)
                          static_cast<double>((above->payload - a.payload).count());
     const double ns =
         static_cast<double>(a.time.ns()) + share * static_cast<double>((above->time - a.time).ns());
-    return {Duration::FromNs(static_cast<std::int64_t>(std::ceil(ns))), Source::kInterpolated};
+    return {RoundedUpNs(ns), Source::kInterpolated};
   }
   if (points.size() == 1) {
     const double scale =
         static_cast<double>(payload.count()) / static_cast<double>(points[0].payload.count());
     const double ns = static_cast<double>(points[0].time.ns()) * scale;
-    return {Duration::FromNs(static_cast<std::int64_t>(std::ceil(ns))), Source::kEstimated};
+    return {RoundedUpNs(ns), Source::kEstimated};
   }
   return {Line(points[points.size() - 2], points.back(), payload), Source::kEstimated};
 }
@@ -115,7 +116,7 @@ std::optional<Estimate> FindTableTime(
                        std::log(1.0 * tables.more->calls / tables.fewer->calls);
   const double ns = static_cast<double>(fewer.time.ns()) +
                     share * static_cast<double>((more.time - fewer.time).ns());
-  return Estimate{Duration::FromNs(std::llround(ns)),
+  return Estimate{NearestNs(ns),
                   std::max({fewer.source, more.source, Source::kInterpolated}),
                   {std::max(fewer.distance.sizes, more.distance.sizes), 0}};
 }

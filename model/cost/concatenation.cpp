@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/base/scaled.h"
+
 namespace dcsim {
 namespace {
 
@@ -77,7 +79,7 @@ Duration ConcatenationTime(std::span<const ConcatenatedPart> parts,
       seconds += KernelTime(batch, std::max(all, one) / bandwidth, rates);
     }
   }
-  return Duration::FromNs(std::llround(seconds * 1e9));
+  return NearestNs(seconds * 1e9);
 }
 
 std::vector<std::vector<ConcatenatedPart>> FlattenedParts(const Collective& collective,

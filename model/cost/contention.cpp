@@ -17,7 +17,7 @@ const BesideMemory::Table& BesideMemory::Of(int ranks) const {
   });
 }
 
-std::int32_t BesideMemory::Table::Longer(Bytes payload) const {
+Longer BesideMemory::Table::At(Bytes payload) const {
   const auto above = std::find_if(points.begin(), points.end(), [payload](const Point& point) {
     return payload <= point.payload;
   });
@@ -31,14 +31,12 @@ std::int32_t BesideMemory::Table::Longer(Bytes payload) const {
   const auto log = [](Bytes bytes) { return std::log(static_cast<double>(bytes.count())); };
   const double share =
       (log(payload) - log(below.payload)) / (log(above->payload) - log(below.payload));
-  return below.longer +
-         static_cast<std::int32_t>(std::lround(share * (above->longer - below.longer)));
+  const auto step = static_cast<double>(above->longer.permille() - below.longer.permille());
+  return Longer::FromPermille(below.longer.permille() + std::lround(share * step));
 }
 
-std::int32_t DemandOf(Duration moving, Duration device) {
-  return static_cast<std::int32_t>(std::min<std::int64_t>(
-      Contention::kAlone,
-      moving.ns() * Contention::kAlone / std::max<std::int64_t>(1, device.ns())));
+Share DemandOf(Duration moving, Duration device) {
+  return Share::Of(moving.ns(), std::max<std::int64_t>(1, device.ns()));
 }
 
 }  // namespace dcsim

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -9,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/base/rate.h"
 #include "model/base/units.h"
 
 namespace dcsim {
@@ -26,12 +29,43 @@ constexpr std::size_t kDeviceUses = 6;
 
 std::span<const std::string_view> DeviceUseNames();
 
+/// What something takes longer than alone, in whole thousandths of its time alone: 0 to 100 times.
+/// What is out of these bounds becomes the nearer of them.
+class Longer {
+ public:
+  static constexpr std::int64_t kMostTimes = 100;
+
+  constexpr Longer() = default;
+  static constexpr Longer FromPermille(std::int64_t permille) {
+    Longer longer;
+    longer.permille_ =
+        static_cast<std::int32_t>(std::clamp<std::int64_t>(permille, 0, kMostTimes * 1000));
+    return longer;
+  }
+  /// The nearest thousandth; `times` is a number.
+  static Longer Nearest(double times) {
+    return FromPermille(std::lround(std::clamp<double>(times, 0, kMostTimes) * 1000));
+  }
+
+  constexpr std::int64_t permille() const { return permille_; }
+  constexpr double times() const { return permille_ / 1000.0; }
+  /// The speed of what loses that share of it.
+  constexpr Rate RateAt(Share share) const {
+    return Rate::Of(Share::kWhole, Share::kWhole + share.PartOf(permille_));
+  }
+
+  constexpr auto operator<=>(const Longer&) const = default;
+
+ private:
+  std::int32_t permille_ = 0;
+};
+
 /// By how much longer collectives and gathers by copy engines take beside compute that moves memory
 /// (docs/costs.md, Contention, Memory): what they move waits for memory, too.
 struct BesideMemory {
   struct Point {
     Bytes payload;
-    std::int32_t longer = 0;  // per mille of its time alone, beside MemoryLoad 1000
+    Longer longer;  // beside a MemoryLoad of 1
   };
   struct Table {
     int ranks = 0;
@@ -39,11 +73,11 @@ struct BesideMemory {
     std::vector<Point> points;  // payloads ascend; at least one
 
     /// The straight line over the payload's logarithm, beyond the points the nearest.
-    std::int32_t Longer(Bytes payload) const;
+    Longer At(Bytes payload) const;
   };
-  Bytes cache;                   // kernels of less move only that share of their bytes to memory
-  std::vector<Table> tables;     // at least one
-  std::int32_t copy_engine = 0;  // as `longer`, of copies from other GPUs
+  Bytes cache;                // kernels of less move only that share of their bytes to memory
+  std::vector<Table> tables;  // at least one
+  Longer copy_engine;         // of copies from other GPUs
 
   /// The table of the nearest number of ranks.
   const Table& Of(int ranks) const;
@@ -57,13 +91,12 @@ struct SideKernels {
                      // and at the end of attention at least
 };
 
-/// How fast a task runs while another one runs beside it, on another stream. Per mille of its speed
-/// alone; with several beside it the slowest counts.
+/// How fast a task runs while another one runs beside it, on another stream; with several beside it
+/// the slowest counts.
 struct Contention {
-  static constexpr std::int32_t kAlone = 1000;
-  using Row = std::array<std::int32_t, kDeviceUses>;
+  using Row = std::array<Rate, kDeviceUses>;
 
-  std::array<Row, kDeviceUses> permille = Undisturbed();
+  std::array<Row, kDeviceUses> rates{};
   bool measured = false;  // otherwise nothing disturbs anything
 
   /// Multiprocessors that a matrix product loses to a collective: those of its thread blocks, and
@@ -78,7 +111,7 @@ struct Contention {
   /// Multiprocessors that a copy or division of a side stream needs for all of its speed: a
   /// product's last wave may leave fewer. 0: the class's rate holds beside all products.
   int copy_multiprocessors = 0;
-  std::int32_t to_host = kAlone;  // of a copy to the host, beside the compute stream
+  Rate to_host;               // of a copy to the host, beside the compute stream
   Duration collective_start;  // beside compute, until all thread blocks of a collective have room,
                               // where `beside_memory` does not say it
 
@@ -86,47 +119,38 @@ struct Contention {
   /// drift apart besides, of the time that passes, both together no longer than the last. Without
   /// it the gap before a collective has such waits.
   std::optional<Duration> idle_wait;
-  int drift_permille = 0;
+  Share drift;
   Duration most_apart;
 
   /// Which is first where a compute kernel's end lets a collective start and another kernel, which
-  /// then starts later by so much: the collective, in so many of a thousand cases. On each rank for
-  /// itself, so ranks differ. 0: the kernel.
-  int first_permille = 0;
+  /// then starts later by so much: the collective, in that share of all cases. On each rank for
+  /// itself, so ranks differ. None: the kernel.
+  Share comes_first;
   Duration first_delay;
 
-  static constexpr std::array<Row, kDeviceUses> Undisturbed() {
-    std::array<Row, kDeviceUses> rates{};
-    for (Row& row : rates) {
-      row.fill(kAlone);
-    }
-    return rates;
-  }
   /// What a collective beside no compute waits for the last rank, `since` all last went on
   /// together.
   Duration IdleWait(Duration since) const {
-    constexpr std::int64_t kWhole = 1000;
-    return std::min(most_apart,
-                    *idle_wait + Duration::FromNs(since.ns() * drift_permille / kWhole));
+    return std::min(most_apart, *idle_wait + Duration::FromNs(drift.PartOf(since.ns())));
   }
   /// What a collective takes longer beside full memory traffic; 0 of one rank's copies.
-  std::int32_t LongerBesideMemory(Bytes payload, int ranks) const {
-    return beside_memory && ranks > 1 ? beside_memory->Of(ranks).Longer(payload) : 0;
+  Longer LongerBesideMemory(Bytes payload, int ranks) const {
+    return beside_memory && ranks > 1 ? beside_memory->Of(ranks).At(payload) : Longer();
   }
   /// The same of a gather by copy engines, until the own shard is copied.
-  std::int32_t GatherLongerBesideMemory(int ranks) const {
-    return beside_memory && ranks > 1 ? beside_memory->copy_engine : 0;
+  Longer GatherLongerBesideMemory(int ranks) const {
+    return beside_memory && ranks > 1 ? beside_memory->copy_engine : Longer();
   }
   Duration CollectiveStart(int ranks) const {
     return beside_memory ? beside_memory->Of(ranks).start : collective_start;
   }
-  std::int32_t Rate(DeviceUse work, DeviceUse beside) const {
-    return permille[static_cast<std::size_t>(work)][static_cast<std::size_t>(beside)];
+  Rate RateOf(DeviceUse work, DeviceUse beside) const {
+    return rates[static_cast<std::size_t>(work)][static_cast<std::size_t>(beside)];
   }
 };
 
-/// WorkCost::demand of work that takes `device` and moves bytes for `moving` of it, per mille:
-/// between its kernels it takes nothing from others.
-std::int32_t DemandOf(Duration moving, Duration device);
+/// WorkCost::demand of work that takes `device` and moves bytes for `moving` of it: between its
+/// kernels it takes nothing from others.
+Share DemandOf(Duration moving, Duration device);
 
 }  // namespace dcsim

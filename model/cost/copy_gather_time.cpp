@@ -1,6 +1,6 @@
 #include "model/cost/copy_gather_time.h"
 
-#include <cmath>
+#include <algorithm>
 #include <string>
 
 #include "model/base/error.h"
@@ -49,8 +49,8 @@ CopyGather CopyGatherTime(const Cluster& cluster,
   for (const CollectivePart& tensor : tensors) {
     const Bytes shard(tensor.payload.count() / ranks);
     const auto peers = static_cast<double>(TransferTime(shard * (ranks - 1), engines.rate).ns());
-    from_others += engines.copy * (ranks - 1) +
-                   Duration::FromNs(static_cast<std::int64_t>(std::ceil(peers * crowded)));
+    const Duration copies = engines.copy * (ranks - 1) + RoundedUpNs(peers * crowded);
+    from_others = std::min(kLongest, from_others + copies);
     gather.own_shards += engines.copy + CopyTime(cluster.gpu, shard);
   }
   gather.whole = {engines.start + from_others + gather.own_shards, SourceOf(cluster, ranks)};

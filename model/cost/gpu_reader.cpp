@@ -7,6 +7,41 @@
 #include "model/cost/kernel_rates_reader.h"
 
 namespace dcsim {
+namespace {
+
+/// A quantity of at most `most`.
+template <typename T>
+std::optional<T> AtMost(
+    std::optional<T> value, T most, const char* expected, const Path& path, Faults& faults) {
+  if (value && *value > most) {
+    faults.Add(path, expected);
+    return std::nullopt;
+  }
+  return value;
+}
+
+std::optional<BytesPerSecond> ReadAnyRate(const Json& value, const Path& path, Faults& faults) {
+  constexpr BytesPerSecond kMost(1'000'000'000'000'000'000);
+  return AtMost(ReadBytesPerSecond(value, path, faults), kMost, "expected at most 1000000 TB/s",
+                path, faults);
+}
+
+}  // namespace
+
+std::optional<Duration> ReadTime(const Json& value, const Path& path, Faults& faults) {
+  return AtMost(ReadDuration(value, path, faults), Duration::FromMs(1'000), "expected at most 1 s",
+                path, faults);
+}
+
+std::optional<Duration> ReadLongTime(const Json& value, const Path& path, Faults& faults) {
+  return AtMost(ReadDuration(value, path, faults), Duration::FromMs(3'600'000),
+                "expected at most 3600 s", path, faults);
+}
+
+std::optional<Bytes> ReadSize(const Json& value, const Path& path, Faults& faults) {
+  return AtMost(ReadBytes(value, path, faults), Bytes(std::int64_t{1} << 60),
+                "expected at most 1048576 TiB", path, faults);
+}
 
 void CheckPositive(ObjectReader& object, std::string_view key, double value) {
   if (object.Find(key) != nullptr && !(value > 0)) {
@@ -15,12 +50,11 @@ void CheckPositive(ObjectReader& object, std::string_view key, double value) {
 }
 
 void ReadCount(ObjectReader& object, std::string_view key, int& target) {
-  constexpr std::int64_t kMost = 1'000'000;
   std::int64_t count = 0;
   if (!object.Required(key, ReadInteger, count)) {
     return;
   }
-  if (count < 1 || count > kMost) {
+  if (count < 1 || count > kMostCount) {
     object.faults().Add(object.At(key), "expected a count from 1 to 1000000");
     return;
   }
@@ -34,14 +68,16 @@ void ReadOptionalCount(ObjectReader& object, std::string_view key, int& target) 
 }
 
 void ReadRate(ObjectReader& object, std::string_view key, BytesPerSecond& target) {
-  object.Required(key, ReadBytesPerSecond, target);
+  object.Required(key, ReadAnyRate, target);
   CheckPositive(object, key, static_cast<double>(target.count()));
 }
 
-void ReadOptionalRate(ObjectReader& object, std::string_view key, BytesPerSecond& target) {
-  if (object.Optional(key, ReadBytesPerSecond, target)) {
+bool ReadOptionalRate(ObjectReader& object, std::string_view key, BytesPerSecond& target) {
+  const bool found = object.Optional(key, ReadAnyRate, target);
+  if (found) {
     CheckPositive(object, key, static_cast<double>(target.count()));
   }
+  return found;
 }
 
 void ReadShare(ObjectReader& object, std::string_view key, double& target) {
@@ -80,7 +116,7 @@ void ReadWorkspaces(ObjectReader& object, GpuSpec& gpu) {
   const Path path = object.At("workspaces");
   for (std::size_t i = 0; list != nullptr && i < list->size(); ++i) {
     const Path place(path, i);
-    const auto bytes = ReadBytes((*list)[i], place, object.faults());
+    const auto bytes = ReadSize((*list)[i], place, object.faults());
     if (bytes && *bytes == Bytes(0)) {
       object.faults().Add(place, "expected more than 0");
     } else if (bytes) {
@@ -88,7 +124,7 @@ void ReadWorkspaces(ObjectReader& object, GpuSpec& gpu) {
     }
   }
   Bytes of_biases;
-  if (object.Optional("bias_workspace", ReadBytes, of_biases)) {
+  if (object.Optional("bias_workspace", ReadSize, of_biases)) {
     CheckPositive(object, "bias_workspace", static_cast<double>(of_biases.count()));
     gpu.bias_workspaces.push_back(of_biases);
   }
@@ -107,7 +143,7 @@ void ReadSourced(ObjectReader& object,
 
 void ReadOptionalTime(ObjectReader& object, std::string_view key, std::optional<Duration>& target) {
   Duration time;
-  if (object.Optional(key, ReadDuration, time)) {
+  if (object.Optional(key, ReadTime, time)) {
     target = time;
   }
 }
@@ -116,12 +152,12 @@ void ReadGaps(ObjectReader& fields, DeviceGaps& gaps) {
   ReadOptionalTime(fields, "kernel", gaps.kernel);
   ReadOptionalTime(fields, "step", gaps.step);
   ReadOptionalTime(fields, "memory", gaps.memory);
-  fields.Optional("collective", ReadDuration, gaps.collective);
+  fields.Optional("collective", ReadTime, gaps.collective);
   ReadOptionalTime(fields, "start", gaps.start);
   ReadOptionalTime(fields, "queued", gaps.queued);
   fields.OptionalObject("waiting", [&](ObjectReader& delays) {
     for (std::size_t s = 1; s < kStreamCount; ++s) {
-      delays.Optional(StreamRoleName(static_cast<StreamRole>(s)), ReadDuration, gaps.waiting[s]);
+      delays.Optional(StreamRoleName(static_cast<StreamRole>(s)), ReadTime, gaps.waiting[s]);
     }
   });
   constexpr double kLeast = 0.1;
@@ -133,7 +169,7 @@ void ReadGaps(ObjectReader& fields, DeviceGaps& gaps) {
 }
 
 /// A share of the speed alone, where the key is there.
-void ReadSpeed(ObjectReader& fields, std::string_view key, std::int32_t& permille) {
+void ReadSpeed(ObjectReader& fields, std::string_view key, Rate& rate) {
   double share = 1;
   if (!fields.Optional(key, ReadNumber, share)) {
     return;
@@ -143,65 +179,62 @@ void ReadSpeed(ObjectReader& fields, std::string_view key, std::int32_t& permill
     fields.faults().Add(fields.At(key), "expected a share of the undisturbed speed, 0.01 to 1");
     return;
   }
-  permille = static_cast<std::int32_t>(std::lround(share * Contention::kAlone));
+  rate = Rate::Nearest(share);
 }
 
 /// A row of the contention table: {collective: 0.68, streaming: 0.95}.
 void ReadContentionRow(const Json& value,
                        const Path& path,
                        Faults& faults,
-                       Contention::Row& permille) {
+                       Contention::Row& rates) {
   ObjectReader fields(value, path, faults);
   for (std::size_t beside = 0; beside < kDeviceUses; ++beside) {
-    ReadSpeed(fields, DeviceUseNames()[beside], permille[beside]);
+    ReadSpeed(fields, DeviceUseNames()[beside], rates[beside]);
   }
   fields.RejectUnknown();
 }
 
 /// A share of a whole, which has to be there. `expected` completes the error.
-void ReadPermille(ObjectReader& fields, std::string_view key, const char* expected, int& permille) {
+void ReadPart(ObjectReader& fields, std::string_view key, const char* expected, Share& target) {
   double share = 0;
   if (fields.Required(key, ReadNumber, share) && !(share >= 0 && share <= 1)) {
     fields.faults().Add(fields.At(key), expected);
     return;
   }
-  permille = static_cast<int>(std::lround(share * Contention::kAlone));
+  target = Share::Nearest(share);
 }
 
 void ReadRanksApart(ObjectReader& object, Contention& contention) {
   object.OptionalObject("ranks_apart", [&](ObjectReader& fields) {
     contention.idle_wait.emplace();
-    fields.Required("idle", ReadDuration, *contention.idle_wait);
-    fields.Required("most", ReadDuration, contention.most_apart);
-    ReadPermille(fields, "rate", "expected a share of the time that passes, 0 to 1",
-                 contention.drift_permille);
+    fields.Required("idle", ReadTime, *contention.idle_wait);
+    fields.Required("most", ReadTime, contention.most_apart);
+    ReadPart(fields, "rate", "expected a share of the time that passes, 0 to 1", contention.drift);
   });
 }
 
 void ReadSideKernels(ObjectReader& object, Contention& contention) {
   object.OptionalObject("side_kernels", [&](ObjectReader& fields) {
     SideKernels& kernels = contention.side_kernels.emplace();
-    fields.Required("later", ReadDuration, kernels.later);
-    fields.Required("between", ReadDuration, kernels.between);
+    fields.Required("later", ReadTime, kernels.later);
+    fields.Required("between", ReadTime, kernels.between);
   });
 }
 
 void ReadComesFirst(ObjectReader& object, Contention& contention) {
   object.OptionalObject("comes_first", [&](ObjectReader& fields) {
-    fields.Required("delay", ReadDuration, contention.first_delay);
-    ReadPermille(fields, "share", "expected a share of all collectives, 0 to 1",
-                 contention.first_permille);
+    fields.Required("delay", ReadTime, contention.first_delay);
+    ReadPart(fields, "share", "expected a share of all collectives, 0 to 1",
+             contention.comes_first);
   });
 }
 
-/// Times the time alone, per mille.
-std::optional<std::int32_t> CheckLonger(double longer, const Path& path, Faults& faults) {
-  constexpr double kMost = 100;
-  if (!(longer >= 0 && longer <= kMost)) {
+std::optional<Longer> CheckLonger(double longer, const Path& path, Faults& faults) {
+  if (!(longer >= 0 && longer <= Longer::kMostTimes)) {
     faults.Add(path, "expected times the time alone, 0 to 100");
     return std::nullopt;
   }
-  return static_cast<std::int32_t>(std::lround(longer * Contention::kAlone));
+  return Longer::Nearest(longer);
 }
 
 /// [16 MiB, 1.01]: what a collective of these bytes takes longer, times its time alone.
@@ -213,7 +246,7 @@ void ReadLonger(const Json& value,
     faults.Add(path, "expected a pair of bytes and times longer");
     return;
   }
-  const auto payload = ReadBytes(value[0], Path(path, std::size_t{0}), faults);
+  const auto payload = ReadSize(value[0], Path(path, std::size_t{0}), faults);
   const auto longer = ReadNumber(value[1], Path(path, std::size_t{1}), faults);
   if (!payload || !longer) {
     return;
@@ -229,11 +262,11 @@ void ReadLonger(const Json& value,
 }
 
 void ReadBesideMemory(ObjectReader& fields, BesideMemory& beside) {
-  fields.Required("cache", ReadBytes, beside.cache);
+  fields.Required("cache", ReadSize, beside.cache);
   double copy_engine = 0;
   if (fields.Optional("copy_engine", ReadNumber, copy_engine)) {
     beside.copy_engine =
-        CheckLonger(copy_engine, fields.At("copy_engine"), fields.faults()).value_or(0);
+        CheckLonger(copy_engine, fields.At("copy_engine"), fields.faults()).value_or(Longer());
   }
   const Json* tables = fields.RequireArray("tables");
   const Path here = fields.At("tables");
@@ -242,7 +275,7 @@ void ReadBesideMemory(ObjectReader& fields, BesideMemory& beside) {
     ObjectReader entry((*tables)[i], at, fields.faults());
     BesideMemory::Table& table = beside.tables.emplace_back();
     ReadCount(entry, "ranks", table.ranks);
-    entry.Required("start", ReadDuration, table.start);
+    entry.Required("start", ReadTime, table.start);
     const Json* points = entry.RequireArray("longer");
     const Path at_points = entry.At("longer");
     for (std::size_t j = 0; points != nullptr && j < points->size(); ++j) {
@@ -262,14 +295,14 @@ void ReadContention(ObjectReader& fields, Contention& contention) {
   for (std::size_t work = 0; work < kDeviceUses; ++work) {
     const std::string_view name = DeviceUseNames()[work];
     if (const Json* row = fields.Find(name)) {
-      ReadContentionRow(*row, fields.At(name), fields.faults(), contention.permille[work]);
+      ReadContentionRow(*row, fields.At(name), fields.faults(), contention.rates[work]);
     }
   }
   ReadOptionalCount(fields, "collective_multiprocessors", contention.collective_multiprocessors);
   ReadOptionalCount(fields, "copy_multiprocessors", contention.copy_multiprocessors);
-  fields.Optional("streaming_kernel", ReadDuration, contention.streaming_kernel);
-  fields.Optional("crowded_kernel", ReadDuration, contention.crowded_kernel);
-  fields.Optional("collective_start", ReadDuration, contention.collective_start);
+  fields.Optional("streaming_kernel", ReadTime, contention.streaming_kernel);
+  fields.Optional("crowded_kernel", ReadTime, contention.crowded_kernel);
+  fields.Optional("collective_start", ReadTime, contention.collective_start);
   fields.OptionalObject("beside_memory", [&](ObjectReader& beside) {
     ReadBesideMemory(beside, contention.beside_memory.emplace());
   });
@@ -335,7 +368,7 @@ void ReadErrors(ObjectReader& fields, GpuSpec& gpu) {
   read("contention", errors.contention);
   read("host", errors.host);
   read("host_copies", errors.host_copies);
-  fields.Required("step", ReadDuration, errors.step);
+  fields.Required("step", ReadTime, errors.step);
   gpu.errors = errors;
 }
 
@@ -348,9 +381,9 @@ GpuSpec ReadGpu(const Json& value, const Path& path, Faults& faults) {
     faults.Add(object.At("format"), "expected \"dc-gpu/1\"");
   }
   object.Required("name", ReadString, gpu.name);
-  object.Required("memory", ReadBytes, gpu.memory);
+  object.Required("memory", ReadSize, gpu.memory);
   CheckPositive(object, "memory", static_cast<double>(gpu.memory.count()));
-  object.Required("outside_allocator", ReadBytes, gpu.outside_allocator);
+  object.Required("outside_allocator", ReadSize, gpu.outside_allocator);
   ReadRate(object, "memory_bandwidth", gpu.memory_bandwidth);
   ReadOptionalRate(object, "host_bandwidth", gpu.host_bandwidth);
   ReadOptionalRate(object, "give_back_rate", gpu.give_back_rate);
@@ -360,7 +393,7 @@ GpuSpec ReadGpu(const Json& value, const Path& path, Faults& faults) {
   ReadShare(object, "attention_efficiency", gpu.attention_efficiency);
   ReadShare(object, "attention_backward_efficiency", gpu.attention_backward_efficiency);
   ReadShare(object, "bandwidth_efficiency", gpu.bandwidth_efficiency);
-  object.Required("shortest_kernel", ReadDuration, gpu.shortest_kernel);
+  object.Required("shortest_kernel", ReadTime, gpu.shortest_kernel);
   ReadWorkspaces(object, gpu);
   ReadSourced(object, "kernels",
               [&](ObjectReader& fields) { gpu.kernels = ReadKernelRates(fields); });

@@ -43,11 +43,11 @@ void ReadElementRates(ObjectReader& fields, ElementRates& rates) {
 
 void ReadReductionRates(ObjectReader& fields, ReductionRates& rates) {
   ReadShare(fields, "share", rates.share);
-  fields.Required("start", ReadDuration, rates.start);
-  fields.Required("wave", ReadDuration, rates.wave);
-  fields.Required("values", ReadDuration, rates.values);
-  fields.Required("stage", ReadDuration, rates.stage);
-  fields.Required("part", ReadDuration, rates.part);
+  fields.Required("start", ReadTime, rates.start);
+  fields.Required("wave", ReadTime, rates.wave);
+  fields.Required("values", ReadTime, rates.values);
+  fields.Required("stage", ReadTime, rates.stage);
+  fields.Required("part", ReadTime, rates.part);
 }
 
 void ReadSoftmaxRates(ObjectReader& fields, SoftmaxRates& rates) {
@@ -55,7 +55,7 @@ void ReadSoftmaxRates(ObjectReader& fields, SoftmaxRates& rates) {
   ReadShare(fields, "long_rows", rates.long_rows);
   ReadShare(fields, "long_rows_backward", rates.long_rows_backward);
   ReadPositive(fields, "short_elements_per_second", rates.short_elements_per_second);
-  fields.Required("block", ReadDuration, rates.block);
+  fields.Required("block", ReadTime, rates.block);
 }
 
 void ReadNormRates(ObjectReader& fields, NormRates& rates) {
@@ -69,13 +69,13 @@ void ReadUnalignedNorm(ObjectReader& fields, UnalignedNormRates& rates) {
 }
 
 void ReadEmbeddingBackward(ObjectReader& fields, EmbeddingBackwardRates& rates) {
-  fields.Required("index", ReadDuration, rates.index);
-  fields.Required("sort", ReadDuration, rates.sort);
+  fields.Required("index", ReadTime, rates.index);
+  fields.Required("sort", ReadTime, rates.sort);
   ReadPositive(fields, "elements_per_second", rates.elements_per_second);
 }
 
 void ReadProductRates(ObjectReader& fields, ProductRates& rates) {
-  fields.Required("start", ReadDuration, rates.start);
+  fields.Required("start", ReadTime, rates.start);
   if (fields.Required("tile", ReadNumber, rates.tile) && !(rates.tile >= 0)) {
     fields.faults().Add(fields.At("tile"), "expected 0 or more");
   }
@@ -93,12 +93,12 @@ void ReadEfficientAttention(ObjectReader& fields, EfficientAttentionRates& rates
   ReadShare(fields, "backward", rates.backward);
   ReadShare(fields, "wide_forward", rates.wide_forward);
   ReadShare(fields, "wide_backward", rates.wide_backward);
-  fields.Required("block", ReadDuration, rates.block);
-  fields.Required("block_backward", ReadDuration, rates.block_backward);
+  fields.Required("block", ReadTime, rates.block);
+  fields.Required("block_backward", ReadTime, rates.block_backward);
 }
 
 void ReadGroupNorm(ObjectReader& fields, GroupNormRates& rates) {
-  fields.Required("start", ReadDuration, rates.start);
+  fields.Required("start", ReadTime, rates.start);
   ReadPositive(fields, "blocks_per_second", rates.blocks_per_second);
   ReadPositive(fields, "elements_per_second", rates.elements_per_second);
   ReadPositive(fields, "group_elements_per_second", rates.group_elements_per_second);
@@ -106,8 +106,8 @@ void ReadGroupNorm(ObjectReader& fields, GroupNormRates& rates) {
 }
 
 void ReadGroupNormBackward(ObjectReader& fields, GroupNormBackwardRates& rates) {
-  fields.Required("start", ReadDuration, rates.start);
-  fields.Required("image", ReadDuration, rates.image);
+  fields.Required("start", ReadTime, rates.start);
+  fields.Required("image", ReadTime, rates.image);
   ReadPositive(fields, "blocks_per_second", rates.blocks_per_second);
   ReadPositive(fields, "elements_per_second", rates.elements_per_second);
   ReadPositive(fields, "short_blocks_per_second", rates.short_blocks_per_second);
@@ -116,10 +116,10 @@ void ReadGroupNormBackward(ObjectReader& fields, GroupNormBackwardRates& rates) 
 }
 
 void ReadBatchNorm(ObjectReader& fields, BatchNormRates& rates) {
-  fields.Required("block", ReadDuration, rates.block);
-  fields.Required("round", ReadDuration, rates.round);
-  fields.Required("cached_round", ReadDuration, rates.cached_round);
-  fields.Required("busy_round", ReadDuration, rates.busy_round);
+  fields.Required("block", ReadTime, rates.block);
+  fields.Required("round", ReadTime, rates.round);
+  fields.Required("cached_round", ReadTime, rates.cached_round);
+  fields.Required("busy_round", ReadTime, rates.busy_round);
   ReadPositive(fields, "elements_per_second", rates.elements_per_second);
   ReadPositive(fields, "apart_per_second", rates.apart_per_second);
 }
@@ -141,18 +141,18 @@ void ReadPooling(ObjectReader& fields, PoolingRates& rates) {
 void ReadIndexing(ObjectReader& fields, IndexingRates& rates) {
   ReadPositive(fields, "gathered", rates.gathered);
   ReadPositive(fields, "scatter_added", rates.scatter_added);
-  fields.Required("sort", ReadDuration, rates.sort);
-  fields.Required("put", ReadDuration, rates.put);
-  fields.Required("put_few", ReadDuration, rates.put_few);
+  fields.Required("sort", ReadTime, rates.sort);
+  fields.Required("put", ReadTime, rates.put);
+  fields.Required("put_few", ReadTime, rates.put_few);
   ReadPositive(fields, "elements_per_second", rates.elements_per_second);
-  fields.Required("same_row", ReadDuration, rates.same_row);
+  fields.Required("same_row", ReadTime, rates.same_row);
   ReadPositive(fields, "single_elements_per_second", rates.single_elements_per_second);
   ReadPositive(fields, "single_sums_per_second", rates.single_sums_per_second);
   ReadPositive(fields, "looked_up", rates.looked_up);
 }
 
 void ReadConcatenation(ObjectReader& fields, ConcatenationRates& rates) {
-  fields.Required("start", ReadDuration, rates.start);
+  fields.Required("start", ReadTime, rates.start);
   ReadPositive(fields, "blocks_per_second", rates.blocks_per_second);
   ReadShare(fields, "unaligned", rates.unaligned);
   ReadShare(fields, "unaligned_part", rates.unaligned_part);
@@ -192,19 +192,19 @@ void ReadConvolution(ObjectReader& fields, ConvolutionRates& rates) {
   ReadPart(fields, "planar_depthwise", ReadPlanarDepthwise, rates.planar_depthwise);
   ReadPart(fields, "planar_depthwise_backward", ReadPlanarDepthwise,
            rates.planar_depthwise_backward);
-  fields.Required("depthwise_image", ReadDuration, rates.depthwise_image);
-  fields.Required("depthwise_round", ReadDuration, rates.depthwise_round);
-  fields.Required("backward_pass", ReadDuration, rates.backward_pass);
-  fields.Required("group", ReadDuration, rates.group);
-  fields.Required("image_sum", ReadDuration, rates.image_sum);
+  fields.Required("depthwise_image", ReadTime, rates.depthwise_image);
+  fields.Required("depthwise_round", ReadTime, rates.depthwise_round);
+  fields.Required("backward_pass", ReadTime, rates.backward_pass);
+  fields.Required("group", ReadTime, rates.group);
+  fields.Required("image_sum", ReadTime, rates.image_sum);
   ReadPositive(fields, "layout", rates.layout);
   ReadPositive(fields, "weight_layout", rates.weight_layout);
   ReadPositive(fields, "few_channels_layout", rates.few_channels_layout);
 }
 
 void ReadAttention(ObjectReader& fields, AttentionRates& rates) {
-  fields.Required("block", ReadDuration, rates.block);
-  fields.Required("diagonal", ReadDuration, rates.diagonal);
+  fields.Required("block", ReadTime, rates.block);
+  fields.Required("diagonal", ReadTime, rates.diagonal);
   if (fields.Required("tail", ReadNumber, rates.tail) && !(rates.tail >= 0 && rates.tail <= 1)) {
     fields.faults().Add(fields.At("tail"), "expected a share, 0 to 1");
   }
@@ -216,11 +216,11 @@ void ReadAttentionEnds(ObjectReader& fields, AttentionEnds& rates) {
 }
 
 void ReadCudnnAttention(ObjectReader& fields, CudnnAttentionRates& rates) {
-  fields.Required("pair", ReadDuration, rates.pair);
-  fields.Required("pair_head", ReadDuration, rates.pair_head);
-  fields.Required("block", ReadDuration, rates.block);
-  fields.Required("block_head", ReadDuration, rates.block_head);
-  fields.Required("start", ReadDuration, rates.start);
+  fields.Required("pair", ReadTime, rates.pair);
+  fields.Required("pair_head", ReadTime, rates.pair_head);
+  fields.Required("block", ReadTime, rates.block);
+  fields.Required("block_head", ReadTime, rates.block_head);
+  fields.Required("start", ReadTime, rates.start);
   ReadPositive(fields, "uneven", rates.uneven);
   ReadPositive(fields, "masked", rates.masked);
   ReadPositive(fields, "wide", rates.wide);

@@ -49,16 +49,16 @@ double MemoryLoad(double traffic, double full) {
   return std::pow(std::min(1.0, traffic / full), kExponent);
 }
 
-std::int32_t MemoryLoad(const MovedBytes& moved, Duration device, const GpuSpec& gpu) {
+Share MemoryLoad(const MovedBytes& moved, Duration device, const GpuSpec& gpu) {
   if (!gpu.contention.beside_memory) {
-    return 0;
+    return {};
   }
   // A plain kernel writes half of what it moves.
   const double reached = gpu.kernels ? gpu.kernels->plain : gpu.bandwidth_efficiency;
   const double full =
       static_cast<double>(gpu.memory_bandwidth.count()) * reached * (1 + kWrite) / 2;
   const double traffic = MemoryTraffic(moved, device, gpu.contention.beside_memory->cache);
-  return static_cast<std::int32_t>(std::lround(MemoryLoad(traffic, full) * Contention::kAlone));
+  return Share::Nearest(MemoryLoad(traffic, full));
 }
 
 }  // namespace dcsim

@@ -27,8 +27,7 @@ double MemoryTraffic(const MovedBytes& moved, Duration device, Bytes cache);
 /// does whose traffic is `full`: (traffic / full)^2.5.
 double MemoryLoad(double traffic, double full);
 
-/// Of kernels on this GPU, per mille; 0 where its file tells nothing of it
-/// (Contention::beside_memory).
-std::int32_t MemoryLoad(const MovedBytes& moved, Duration device, const GpuSpec& gpu);
+/// Of kernels on this GPU; none where its file tells nothing of it (Contention::beside_memory).
+Share MemoryLoad(const MovedBytes& moved, Duration device, const GpuSpec& gpu);
 
 }  // namespace dcsim

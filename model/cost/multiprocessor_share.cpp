@@ -48,14 +48,14 @@ std::int64_t TilesOf(const Graph& graph, OpId id, const Kernel& kernel, const Gp
   return tile ? DivideUp(OutputElements(graph, id), *tile) : 0;
 }
 
-std::int32_t ProductBesideCollective(std::int64_t tiles, const GpuSpec& gpu) {
+std::optional<Rate> ProductBesideCollective(std::int64_t tiles, const GpuSpec& gpu) {
   const int lost = gpu.contention.collective_multiprocessors;
   if (lost == 0 || lost >= gpu.multiprocessors || tiles == 0) {
-    return 0;
+    return std::nullopt;
   }
   const std::int64_t alone = DivideUp(tiles, gpu.multiprocessors);
   const std::int64_t beside = DivideUp(tiles, gpu.multiprocessors - lost);
-  return static_cast<std::int32_t>(Contention::kAlone * alone / beside);
+  return Rate::Of(alone, beside);
 }
 
 /// Tiles of the thread blocks that find no multiprocessor beside a collective, and behind how many
@@ -84,16 +84,18 @@ OwnTiles OwnTilesOf(std::int64_t tiles, const GpuSpec& gpu) {
   return {2, (tiles - 2 * waiting) / launched};
 }
 
-std::int32_t StreamingBesideCollective(Duration device, std::int64_t kernels, const GpuSpec& gpu) {
+std::optional<Rate> StreamingBesideCollective(Duration device,
+                                              std::int64_t kernels,
+                                              const GpuSpec& gpu) {
   const Contention& contention = gpu.contention;
   if (contention.streaming_kernel == Duration() || device == Duration()) {
-    return 0;
+    return std::nullopt;
   }
   const std::int64_t kernel = std::max<std::int64_t>(1, device.ns() / kernels);
-  const std::int64_t rate = contention.Rate(DeviceUse::kStreaming, DeviceUse::kCollective);
-  const std::int64_t share = kernel * (Contention::kAlone - rate) / Contention::kAlone;
+  const Rate rate = contention.RateOf(DeviceUse::kStreaming, DeviceUse::kCollective);
+  const std::int64_t share = rate.share().Rest().PartOf(kernel);
   const std::int64_t lost = std::min(kernel / 2, contention.streaming_kernel.ns() + share);
-  return static_cast<std::int32_t>(Contention::kAlone * kernel / (kernel + lost));
+  return Rate::Of(kernel, kernel + lost);
 }
 
 }  // namespace
@@ -141,13 +143,15 @@ MultiprocessorShare ShareOf(const Graph& graph,
   share.room = device;
   const Kernel* kernel = kernels.longest;
   if (kernel != nullptr && kernel->ctas > gpu.multiprocessors) {
-    share.room = Duration::FromNs(device.ns() * gpu.multiprocessors / kernel->ctas);
+    // The whole product would not fit for a kernel of an hour.
+    share.room = Duration::FromNs(device.ns() / kernel->ctas * gpu.multiprocessors +
+                                  device.ns() % kernel->ctas * gpu.multiprocessors / kernel->ctas);
   }
   if (graph.target(id) == "aten::_grouped_mm" &&
       (kernel == nullptr || kernel->ctas == gpu.multiprocessors)) {
     share.own_tiles = device;
     share.own_latest = device;
-    share.beside_collective = Contention::kAlone;
+    share.beside_collective = Rate();
     return share;
   }
   if (use == DeviceUse::kMatmul && kernel != nullptr) {

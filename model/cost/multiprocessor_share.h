@@ -14,10 +14,10 @@ namespace dcsim {
 /// How an op shares the GPU's multiprocessors with what runs on other streams (docs/costs.md,
 /// Contention).
 struct MultiprocessorShare {
-  Duration room;                       // longest wait of a kernel of another stream for room
-  Duration last_wave;                  // the end of its time, in which some of them are free
-  std::int32_t last_free = 0;          // so many
-  std::int32_t beside_collective = 0;  // speed beside a collective, per mille; 0: the class's
+  Duration room;                          // longest wait of a kernel of another stream for room
+  Duration last_wave;                     // the end of its time, in which some of them are free
+  std::int32_t last_free = 0;             // so many
+  std::optional<Rate> beside_collective;  // speed beside a collective; none: the class's
   Duration own_tiles;   // of tiles that those thread blocks which find no multiprocessor beside a
                         // collective were given beforehand; 0: none is missing
   Duration own_latest;  // from the kernel's start until others of its thread blocks end, whose

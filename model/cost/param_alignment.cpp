@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/base/scaled.h"
 #include "model/cost/convolution_time.h"
 #include "model/cost/op_flops.h"
 #include "model/cost/product_time.h"
@@ -17,7 +18,7 @@ constexpr std::int64_t kNormAlignment = 8;  // four elements
 constexpr std::int64_t kHalfPrecision = 2;  // bytes
 
 Duration FromSeconds(double seconds) {
-  return Duration::FromNs(std::llround(seconds * 1e9));
+  return NearestNs(seconds * 1e9);
 }
 
 double Elements(const Graph& graph, ValueId value) {

@@ -67,8 +67,7 @@ double TransferSeconds(Bytes bytes, const GpuSpec& gpu, double share) {
 
 Duration RooflineTime(const Graph& graph, OpId id, const GpuSpec& gpu) {
   constexpr double kRounding = 1e-6;  // ns, of sums that are whole
-  const double ns = std::ceil(Seconds(graph, id, gpu) * 1e9 - kRounding);
-  const auto time = Duration::FromNs(static_cast<std::int64_t>(ns));
+  const Duration time = RoundedUpNs(Seconds(graph, id, gpu) * 1e9 - kRounding);
   // Triton kernels have a start of their own.
   return graph.op(id).launch ? time : std::max(time, gpu.shortest_kernel);
 }

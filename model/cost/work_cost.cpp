@@ -23,6 +23,7 @@
 #include "model/graph/param_shifts.h"
 #include "model/graph/sharding.h"
 #include "model/graph/step_facts.h"
+#include "model/ir/task_label.h"
 
 namespace dcsim {
 namespace {
@@ -61,8 +62,8 @@ double HostShare(const Graph& graph, const Profile* profile, const Cluster& clus
   return launch > Duration() ? cluster.host.launch.seconds() / launch.seconds() : 1;
 }
 
-Duration RoundUpNs(double seconds) {
-  return Duration::FromNs(static_cast<std::int64_t>(std::ceil(seconds * 1e9)));
+Duration TimeToMove(Bytes bytes, double bytes_per_second) {
+  return RoundedUpNs(static_cast<double>(bytes.count()) / bytes_per_second * 1e9);
 }
 
 /// The measured rate of memory work, if any.
@@ -142,9 +143,9 @@ std::vector<CollectivePart> CallsOf(const CostInputs& inputs, const Collective& 
 WorkCost CopyEngineCost(const CostInputs& inputs, const Collective& collective) {
   const CopyGather gather =
       CopyGatherTime(inputs.cluster, CallsOf(inputs, collective), collective.ranks);
-  const auto copies = static_cast<std::int64_t>(collective.launches()) * collective.ranks;
+  const double copies = static_cast<double>(collective.launches()) * collective.ranks;
   return {.device = gather.whole.time,
-          .host = inputs.cluster.host.copy * copies,
+          .host = Scaled(inputs.cluster.host.copy, copies),
           .source = gather.whole.source,
           .use = CollectiveUse(collective.engine, collective.ranks),
           .of_link = gather.whole.of_link,
@@ -231,13 +232,12 @@ WorkCost HostCopyCost(const CostInputs& inputs, const Work& work) {
   }
   const bool out = work.pattern == MemoryPattern::kOffload;
   const double left = out ? cluster.host_both_ways.offload : cluster.host_both_ways.reload;
-  return {.device = RoundUpNs(static_cast<double>(work.moved.count()) /
-                              static_cast<double>(rate.count())),
+  return {.device = TimeToMove(work.moved, static_cast<double>(rate.count())),
           .host = cluster.host.copy * work.launches,
           .further = cluster.host.copy * std::max<std::int64_t>(0, work.launches - 1),
           .source = source,
           .use = DeviceUse::kCopyEngine,
-          .beside_host_copy = static_cast<std::int32_t>(std::lround(left * Contention::kAlone)),
+          .beside_host_copy = Rate::Nearest(left),
           .to_host = out,
           .launches = static_cast<std::int32_t>(work.launches)};
 }
@@ -263,7 +263,7 @@ WorkCost FlattenCost(const CostInputs& inputs, const Work& work) {
   }
   const auto paddings = static_cast<std::int64_t>(cats.size()) - 1;
   const auto launches = work.launches + 2 * paddings;
-  const Duration streaming = RoundUpNs(static_cast<double>(work.moved.count()) / rate);
+  const Duration streaming = TimeToMove(work.moved, rate);
   cost.device += cluster.gpu.memory_pace() * (2 * paddings);
   cost.host = cluster.host.launch * launches + cluster.host.view * parts;
   cost.demand = DemandOf(streaming, cost.device);
@@ -284,7 +284,7 @@ WorkCost MemoryCost(const CostInputs& inputs, const Work& work) {
   if (work.launches == 0) {
     return {.source = source};
   }
-  const Duration streaming = RoundUpNs(static_cast<double>(work.moved.count()) / rate);
+  const Duration streaming = TimeToMove(work.moved, rate);
   const GpuSpec& gpu = inputs.cluster.gpu;
   const Duration pace = gpu.memory_pace();
   const std::int64_t further = work.launches - 1;
@@ -323,6 +323,21 @@ void SlowDown(const Work& work, double factor, WorkCost& cost) {
   }
   cost.device = Scaled(cost.device, factor);
   cost.room = Scaled(cost.room, factor);
+}
+
+/// Nobody waits for a step that takes a day by the sum of its parts; times of such steps might not
+/// fit 63 bits.
+void CheckLength(const Schedule& schedule, const Graph& graph, std::span<const WorkCost> costs) {
+  constexpr Duration kMost = Duration::FromMs(24 * 3'600'000);
+  Duration all;
+  for (std::size_t i = 0; i < schedule.task_count(); ++i) {
+    const WorkCost& cost = costs[schedule.task(TaskId(i)).work.index()];
+    all += std::min(kLongest, cost.device) + std::min(kLongest, cost.host);
+    if (all > kMost) {
+      throw Error("a step takes more than a day by what the cluster file says, up to " +
+                  TaskLabel(schedule, graph, TaskId(i)));
+    }
+  }
 }
 
 /// By use, what a work takes at a clock over what it took when it was measured.
@@ -388,6 +403,7 @@ std::vector<WorkCost> EstimateWorks(const Schedule& schedule,
     SlowDown(work, cluster.straggler * clock_factors[static_cast<std::size_t>(cost.use)], cost);
     costs.push_back(cost);
   }
+  CheckLength(schedule, graph, costs);
   return costs;
 }
 

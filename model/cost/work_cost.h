@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -18,20 +19,19 @@ struct WorkCost {
   Duration further{};  // of host: for launches behind the first, with which the task may start
   Source source = Source::kEstimated;  // of the device time
   DeviceUse use = DeviceUse::kStreaming;
-  std::int32_t beside_collective = 0;  // speed beside a collective, per mille; 0: the class's
-  std::int32_t beside_host_copy = 0;   // of a copy from or to the host: speed beside one on another
-                                       // stream, per mille; 0: no such copy
-  bool to_host = false;                // such a copy to the host
-  bool guessed = false;                // estimated, of kernels that no profile has shown (IsShown)
-  bool of_link = false;                // of a collective: as in Estimate
-  MeasuredDistance distance{};         // the same
-  std::int32_t demand = Contention::kAlone;  // per mille of what it may take from others: of the
-                                             // memory bandwidth as side_streaming, of its thread
-                                             // blocks as collective
-  std::int32_t memory_load = 0;              // of compute's streaming kernels: MemoryLoad
-  std::int32_t beside_memory = 0;            // of a collective or a gather by copy engines: what it
-                                             // takes longer beside full memory traffic
-  std::int32_t launches = 0;                 // kernels and copies that it puts on its stream
+  std::optional<Rate> beside_collective{};  // speed beside a collective; none: the class's
+  std::optional<Rate> beside_host_copy{};   // of a copy from or to the host: speed beside one on
+                                            // another stream; none: no such copy
+  bool to_host = false;                     // such a copy to the host
+  bool guessed = false;         // estimated, of kernels that no profile has shown (IsShown)
+  bool of_link = false;         // of a collective: as in Estimate
+  MeasuredDistance distance{};  // the same
+  Share demand = Share::All();  // of what it may take from others: of the memory bandwidth as
+                                // side_streaming, of its thread blocks as collective
+  Share memory_load{};          // of compute's streaming kernels: MemoryLoad
+  Longer beside_memory{};       // of a collective or a gather by copy engines: beside full memory
+                                // traffic
+  std::int32_t launches = 0;    // kernels and copies that it puts on its stream
   Duration own_shard{};  // of the device time: the end of a gather by copy engines, in which the
                          // rank's own shard is copied, by multiprocessors
   Duration start{};  // before the device time, where no task of its stream runs up to it: from the
@@ -57,7 +57,8 @@ struct WorkCost {
 /// else bandwidth * efficiency; copies from and to the host: moved / rate. Host: a profiled op what
 /// it took there at the cluster's pace (HostCosts::launch over ProfiledLaunch), another op, copy or
 /// NCCL call each at its own cost, one event cost an event. Throws Error for a product in
-/// a dtype that the GPU table lacks, and for a host copy without any rate.
+/// a dtype that the GPU table lacks, for a host copy without any rate, and for a step of more than
+/// a day.
 ///
 ///   clock_mhz   SM clock at which kernels run; 0: at which they were profiled (ProfiledClock).
 ///               Without GpuSpec::power it changes nothing

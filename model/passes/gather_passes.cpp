@@ -5,6 +5,7 @@
 #include <map>
 
 #include "model/base/error.h"
+#include "model/base/scaled.h"
 #include "model/base/text.h"
 #include "model/graph/sharding.h"
 #include "model/graph/step_facts.h"
@@ -163,7 +164,7 @@ void OverlapGathers(const Graph& graph, int ranks, const PolicyInputs& inputs, P
     for (std::size_t i = launches.size(); i-- > 0;) {
       Launch& launch = launches[i];
       const double seconds = predictor(PayloadOf(graph, launch, ranks).count());
-      const Duration time = Duration::FromNs(static_cast<std::int64_t>(seconds * 1e9));
+      const Duration time = WholeNs(seconds * 1e9);
       free = std::min(free, starts[launch.latest]) - time;
       const auto behind = std::upper_bound(starts.begin(), starts.end(), free);
       const auto position = behind == starts.begin() ? 0 : behind - starts.begin() - 1;

@@ -173,12 +173,11 @@ Bytes CapacityOf(const GpuSpec& gpu, Bytes outside_allocator) {
 
 /// By how much ranks may drift apart at most, of the time that passes: where the slowest has this
 /// clock, no other has more than the highest.
-int MostDriftPermille(const GpuSpec& gpu, double clock_mhz) {
-  constexpr double kWhole = 1000;
+Share MostDrift(const GpuSpec& gpu, double clock_mhz) {
   if (!gpu.power || clock_mhz <= 0) {
-    return static_cast<int>(kWhole);
+    return Share::All();
   }
-  return static_cast<int>(kWhole * std::max(0.0, gpu.power->highest_mhz / clock_mhz - 1));
+  return Share::Below(gpu.power->highest_mhz / clock_mhz - 1);
 }
 
 /// Of a job that begins so, from its first step on, where memory follows time.
@@ -257,8 +256,8 @@ SimulationOptions OptionsFor(const ScheduleOptions& chosen,
   options.waiting_delays = cluster.gpu.gaps.waiting;
   options.contention = cluster.gpu.contention;
   if (chosen.gather_engine == Engine::kNccl) {
-    int& drift = options.contention.drift_permille;
-    drift = std::min(drift, MostDriftPermille(cluster.gpu, clock_mhz));
+    Share& drift = options.contention.drift;
+    drift = std::min(drift, MostDrift(cluster.gpu, clock_mhz));
   }
   if (cluster.pinned_memory) {
     options.pinned_memory = Bytes(cluster.pinned_memory->count() / cluster.gpus_per_node);

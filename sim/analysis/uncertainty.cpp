@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "model/base/scaled.h"
 #include "model/cost/work_cost.h"
 #include "sim/analysis/what_if.h"
 
@@ -99,7 +100,7 @@ StepTimeBound FindStepTimeBound(Duration step_time,
     variance += difference * difference;
   }
   constexpr double kNineOfTen = 1.645;
-  return {Duration::FromNs(std::llround(kNineOfTen * std::sqrt(variance))), ""};
+  return {NearestNs(kNineOfTen * std::sqrt(variance)), ""};
 }
 
 }  // namespace dcsim

@@ -20,21 +20,19 @@ Duration Widened(Duration time,
   const auto wire = static_cast<double>(collective.wire().count());
   const auto before = static_cast<double>(link.bus_bandwidth.count());
   const double saved = wire / before - wire / (before + static_cast<double>(change.more_bandwidth));
-  const auto ns = static_cast<std::int64_t>(saved * 1e9);
-  return std::max(Duration::FromNs(1), time - Duration::FromNs(ns));
+  return std::max(Duration::FromNs(1), time - WholeNs(saved * 1e9));
 }
 
 /// A speed beside others, with what is lost scaled.
-std::int32_t Changed(std::int32_t permille, double factor) {
-  const double lost = (Contention::kAlone - permille) * factor;
-  return std::clamp(Contention::kAlone - static_cast<std::int32_t>(std::lround(lost)), 1,
-                    Contention::kAlone);
+Rate Changed(Rate rate, double factor) {
+  const auto lost = static_cast<double>(rate.share().Rest().permille()) * factor;
+  return Rate::FromPermille(Rate().permille() - std::lround(lost));
 }
 
 Contention Changed(Contention contention, double factor) {
-  for (Contention::Row& row : contention.permille) {
-    for (std::int32_t& permille : row) {
-      permille = Changed(permille, factor);
+  for (Contention::Row& row : contention.rates) {
+    for (Rate& rate : row) {
+      rate = Changed(rate, factor);
     }
   }
   contention.measured = contention.measured && factor > 0;
@@ -48,8 +46,8 @@ WorkCost Changed(WorkCost cost,
                  const Cluster& cluster) {
   cost.host = Scaled(cost.host, change.host);
   cost.further = Scaled(cost.further, change.host);
-  const auto lose = [&change](std::int32_t& permille) {
-    permille = permille == 0 ? 0 : Changed(permille, change.contention);
+  const auto lose = [&change](std::optional<Rate>& rate) {
+    rate = rate ? std::optional(Changed(*rate, change.contention)) : std::nullopt;
   };
   switch (work.kind) {
     case Work::Kind::kOp:
@@ -60,7 +58,7 @@ WorkCost Changed(WorkCost cost,
     case Work::Kind::kMemory:
       lose(cost.beside_host_copy);
       cost.device =
-          Scaled(cost.device, cost.beside_host_copy != 0 ? change.host_copies : change.memory_work);
+          Scaled(cost.device, cost.beside_host_copy ? change.host_copies : change.memory_work);
       break;
     case Work::Kind::kCollective: {
       const Link& link =

@@ -100,7 +100,8 @@ bool GpuSharing::ComesFirst(std::size_t stream, std::size_t position) const {
   mixed = (mixed ^ mixed >> 30U) * 0xbf58476d1ce4e5b9U;
   mixed = (mixed ^ mixed >> 27U) * 0x94d049bb133111ebU;
   mixed ^= mixed >> 31U;
-  return static_cast<int>(mixed % Contention::kAlone) < options_.contention.first_permille;
+  return Share::FromPermille(static_cast<std::int64_t>(mixed % Share::kWhole)) <
+         options_.contention.comes_first;
 }
 
 /// What the compute stream has just started comes behind a collective that starts now.
@@ -210,13 +211,13 @@ bool GpuSharing::TurnToOwnShard(std::size_t stream, std::int64_t now) {
 }
 
 std::int64_t GpuSharing::WorkLeft(const Stream& state, std::int64_t now) {
-  const std::int64_t done = (now - state.work_updated) * state.work_rate;
+  const std::int64_t done = state.work_rate.WorkIn(now - state.work_updated);
   return std::max<std::int64_t>(0, state.work_left - done);
 }
 
 /// When the work that is left ends at the speed of now.
 std::int64_t GpuSharing::WorkEnd(const Stream& state) {
-  return state.work_updated + (state.work_left + state.work_rate - 1) / state.work_rate;
+  return state.work_updated + state.work_rate.TimeFor(state.work_left);
 }
 
 /// From here on the running task gets on, and takes of others' speed.
@@ -227,9 +228,9 @@ void GpuSharing::BeginWork(std::size_t stream, std::int64_t now) {
   state.phase = Phase::kWorking;
   const std::int64_t work =
       state.own_shard ? state.task.own_shard : state.task.device - state.task.own_shard + start;
-  state.work_left = work * Contention::kAlone;
+  state.work_left = work * Rate::kWorkOfNs;
   state.work_updated = now;
-  state.work_rate = Contention::kAlone;
+  state.work_rate = Rate();
   state.event = now + work;
   disturbed_ = true;
   if (ReadsPeers(state)) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -34,7 +35,7 @@ class GpuSharing {
 
     /// Whether two ranks that do the same at the same time may come apart.
     bool RanksDiffer() const {
-      return ranks > 1 && contention.measured && contention.first_permille > 0;
+      return ranks > 1 && contention.measured && contention.comes_first > Share();
     }
   };
   /// Options must outlive it. Ranks differ in which is first, a collective or a kernel.
@@ -58,14 +59,19 @@ class GpuSharing {
   /// When something happens next to the stream's running task, kNever without one.
   std::int64_t event(std::size_t stream) const { return streams_[stream].event; }
   bool running(std::size_t stream) const { return streams_[stream].running; }
+  /// Speed of the stream's running task; none while it waits for something.
+  std::optional<Rate> rate(std::size_t stream) const {
+    const Stream& state = streams_[stream];
+    return state.running && state.phase == Phase::kWorking ? std::optional(state.work_rate)
+                                                           : std::nullopt;
+  }
   /// Streams whose running task has no kernel on the GPU yet, a bit each: it waits for
   /// multiprocessors, or, on the compute stream, has not arrived.
   std::uint32_t WithoutKernel() const;
   /// Whether event() is the end of the stream's running task, if nothing else starts.
   bool undisturbed(std::size_t stream) const {
     const Stream& state = streams_[stream];
-    return state.phase == Phase::kWorking && state.work_rate == Contention::kAlone &&
-           state.displaced_by == 0;
+    return state.phase == Phase::kWorking && state.work_rate.alone() && state.displaced_by == 0;
   }
 
   /// A task starts, `at_once` behind another one of its stream or later; `position` is its place on
@@ -122,9 +128,9 @@ class GpuSharing {
     std::int64_t started = 0;
     std::int64_t arrived = 0;  // compute: its kernel
     std::int64_t event = kNever;
-    std::int64_t work_left = 0;  // at work_updated, ns x Contention::kAlone
+    std::int64_t work_left = 0;  // at work_updated, in Rate's amounts
     std::int64_t work_updated = 0;
-    std::int32_t work_rate = 0;  // per mille of its speed alone
+    Rate work_rate;
   };
 
   bool Disturbs(std::size_t stream) const {
@@ -157,22 +163,20 @@ class GpuSharing {
   static DeviceUse UseOf(const Stream& state);
   static bool TakesMultiprocessors(const Stream& state);
   bool WaitsForMemory(const Stream& state) const;
-  static std::int32_t BesideMemoryTraffic(std::int32_t longer, std::int32_t load);
-  std::int32_t RateInLastWave(const Stream& side) const;
+  std::optional<Rate> RateInLastWave(const Stream& side) const;
   std::pair<std::int64_t, std::int64_t> RoomForManyKernels(const Stream& side) const;
-  std::int32_t RateOfManyKernels(const Stream& side) const;
-  std::int32_t RateOfCopy(const Stream& side) const;
-  std::int32_t RateBesideManyKernels(const Stream& side) const;
-  static std::int32_t BesideDemand(std::int32_t rate, std::int32_t demand);
-  std::int32_t RateBesideCopy(const Stream& beside, const Stream& copy) const;
-  std::int32_t RateBeside(const Stream& beside, const Stream& disturbing) const;
+  std::optional<Rate> RateOfManyKernels(const Stream& side) const;
+  std::optional<Rate> RateOfCopy(const Stream& side) const;
+  Rate RateBesideManyKernels(const Stream& side) const;
+  Rate RateBesideCopy(const Stream& beside, const Stream& copy) const;
+  Rate RateBeside(const Stream& beside, const Stream& disturbing) const;
   bool RanksDrift() const { return options_.contention.idle_wait && options_.ranks > 1; }
   static bool ReadsPeers(const Stream& state);
   std::int64_t ApartAt(std::int64_t now) const;
-  std::int32_t OneReads(std::int64_t now) const;
-  std::int32_t AnyReads(std::int64_t now) const;
+  Share OneReads(std::int64_t now) const;
+  Share AnyReads(std::int64_t now) const;
   bool CollectiveWorks() const;
-  std::int32_t RateOf(std::size_t stream, std::int64_t now) const;
+  Rate RateOf(std::size_t stream, std::int64_t now) const;
   std::int64_t NextEvent(const Stream& state, std::int64_t now) const;
   void UpdateRates(std::int64_t now);
 

@@ -20,7 +20,7 @@ bool GpuSharing::ComesBeforeCompute(const Stream& state) const {
 bool GpuSharing::IsSmall(const Stream& state) {
   const DeviceUse use = state.task.use;
   return (use == DeviceUse::kCollective || use == DeviceUse::kSideStreaming) &&
-         2 * state.task.demand < Contention::kAlone;
+         2 * state.task.demand.permille() < Share::kWhole;
 }
 
 /// Streams whose kernels keep multiprocessors from one that starts now, a bit each.
@@ -29,7 +29,7 @@ std::uint32_t GpuSharing::Displacers() const {
   for (std::size_t s = 0; s < kStreamCount && options_.contention.measured; ++s) {
     const Stream& side = streams_[s];
     if (s != kCompute && TakesMultiprocessors(side) && Disturbs(s) && !IsSmall(side) &&
-        RateOfManyKernels(side) == 0) {
+        !RateOfManyKernels(side)) {
       found |= 1U << s;
     }
   }
@@ -88,11 +88,11 @@ void GpuSharing::SeekRoom(std::size_t stream, std::int64_t now) {
 /// it. An own shard's thread blocks leave it room, and so do many kernels beside long ones of
 /// compute; products and attention wait for the one that runs where it did not wait for compute.
 bool GpuSharing::LeavesComputeRoom(const Stream& copy) const {
-  const std::int32_t many = RateOfManyKernels(copy);
-  if (many == 0 || many == Contention::kAlone) {
+  const std::optional<Rate> many = RateOfManyKernels(copy);
+  if (!many || many->alone()) {
     return copy.own_shard;
   }
-  return streams_[kCompute].task.use == DeviceUse::kStreaming || copy.work_rate <= many;
+  return streams_[kCompute].task.use == DeviceUse::kStreaming || copy.work_rate <= *many;
 }
 
 /// How long what arrives on `stream`, a collective or a kernel of compute, waits for a side
@@ -106,8 +106,8 @@ std::int64_t GpuSharing::RoomBehindCopy(std::size_t stream,
   if (!first || (stream == kCompute && LeavesComputeRoom(copy))) {
     return 0;
   }
-  const std::int64_t left = WorkLeft(copy, now) / Contention::kAlone;
-  return left % copy.task.KernelTime() * Contention::kAlone / copy.work_rate;
+  const std::int64_t left = WorkLeft(copy, now) / Rate::kWorkOfNs;
+  return copy.work_rate.Stretch(left % copy.task.KernelTime());
 }
 
 /// How long a task that arrives waits for multiprocessors, at most. A kernel of compute that
@@ -129,8 +129,9 @@ std::int64_t GpuSharing::RoomBehindCompute(const Stream& state, std::int64_t now
     return 0;  // its thread blocks take the shared memory, which a copy does without
   }
   // A copy is content with the multiprocessors that a product's last wave leaves.
-  const std::int64_t left = WorkLeft(compute, now) - compute.task.last_wave * Contention::kAlone;
-  return std::min(compute.task.room, std::max<std::int64_t>(0, left / compute.work_rate));
+  const std::int64_t left = WorkLeft(compute, now) - compute.task.last_wave * Rate::kWorkOfNs;
+  return std::min(compute.task.room,
+                  std::max<std::int64_t>(0, left) / compute.work_rate.permille());
 }
 
 /// Multiprocessors are free for the running task; a collective then waits for the other ranks.

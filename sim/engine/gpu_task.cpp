@@ -28,24 +28,22 @@ GpuTask GpuTask::Of(const WorkCost& cost, std::size_t stream) {
   return task;
 }
 
-std::int32_t GpuTask::RateBesideCollective(const Contention& contention) const {
-  return beside_collective != 0 ? beside_collective : contention.Rate(use, DeviceUse::kCollective);
+Rate GpuTask::RateBesideCollective(const Contention& contention) const {
+  return beside_collective.value_or(contention.RateOf(use, DeviceUse::kCollective));
 }
 
-std::int32_t GpuTask::RateOnMultiprocessors(std::int64_t found, std::int64_t needed) const {
-  constexpr std::int64_t kAlone = Contention::kAlone;
+Rate GpuTask::RateOnMultiprocessors(std::int64_t found, std::int64_t needed) const {
   if (found >= needed) {
-    return kAlone;
+    return {};
   }
-  const std::int64_t time = kAlone - demand + demand * needed / found;
-  return static_cast<std::int32_t>(kAlone * kAlone / time);
+  const std::int64_t moving = demand.permille() * needed / found;
+  return Rate::Of(Share::kWhole, demand.Rest().permille() + moving);
 }
 
-std::int32_t GpuTask::RateOfLongerKernels(std::int32_t rate, std::int64_t longer) const {
-  const std::int64_t alone = device * Contention::kAlone;
-  const std::int64_t lost = longer * std::max(1, launches) * Contention::kAlone;
-  const std::int64_t time = alone * Contention::kAlone / rate + lost;
-  return static_cast<std::int32_t>(std::max<std::int64_t>(1, alone * Contention::kAlone / time));
+Rate GpuTask::RateOfLongerKernels(Rate rate, std::int64_t longer) const {
+  const std::int64_t alone = device * Rate::kWorkOfNs;
+  const std::int64_t lost = longer * std::max(1, launches) * Rate::kWorkOfNs;
+  return Rate::Of(alone, rate.Stretch(alone) + lost);
 }
 
 }  // namespace dcsim

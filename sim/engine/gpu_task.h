@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "model/cost/work_cost.h"
 
@@ -11,13 +12,13 @@ namespace dcsim {
 /// The part of a task's cost that decides how it shares the GPU. Times in ns.
 struct GpuTask {
   DeviceUse use = DeviceUse::kStreaming;
-  std::int32_t beside_collective = 0;        // of WorkCost
-  std::int32_t beside_host_copy = 0;         // of WorkCost
-  bool to_host = false;                      // of WorkCost
-  std::int32_t demand = Contention::kAlone;  // of WorkCost
-  std::int32_t memory_load = 0;              // of WorkCost
-  std::int32_t beside_memory = 0;            // of WorkCost
-  std::int32_t launches = 0;                 // of WorkCost
+  bool to_host = false;                   // of WorkCost
+  std::optional<Rate> beside_collective;  // of WorkCost
+  std::optional<Rate> beside_host_copy;   // of WorkCost
+  Share demand = Share::All();            // of WorkCost
+  Share memory_load;                      // of WorkCost
+  Longer beside_memory;                   // of WorkCost
+  std::int32_t launches = 0;              // of WorkCost
   std::int64_t device = 0;
   std::int64_t own_shard = 0;   // of WorkCost
   std::int64_t start = 0;       // of WorkCost
@@ -30,8 +31,8 @@ struct GpuTask {
   /// As a task of the stream.
   static GpuTask Of(const WorkCost& cost, std::size_t stream);
 
-  /// Its speed beside a collective of all of NCCL's thread blocks, per mille.
-  std::int32_t RateBesideCollective(const Contention& contention) const;
+  /// Its speed beside a collective of all of NCCL's thread blocks.
+  Rate RateBesideCollective(const Contention& contention) const;
 
   /// What one of its kernels takes in the mean, 1 ns at least.
   std::int64_t KernelTime() const {
@@ -42,11 +43,11 @@ struct GpuTask {
   std::int64_t LastRound() const { return room < device ? room : 0; }
 
   /// A copy's speed on so many multiprocessors of those that it needs while it moves bytes, which
-  /// is what it demands of its time; per mille.
-  std::int32_t RateOnMultiprocessors(std::int64_t found, std::int64_t needed) const;
+  /// is what it demands of its time; `found` > 0.
+  Rate RateOnMultiprocessors(std::int64_t found, std::int64_t needed) const;
 
-  /// Its speed where each of its kernels takes `longer` ns more than at `rate`, per mille.
-  std::int32_t RateOfLongerKernels(std::int32_t rate, std::int64_t longer) const;
+  /// Its speed where each of its kernels takes `longer` ns more than at `rate`.
+  Rate RateOfLongerKernels(Rate rate, std::int64_t longer) const;
 };
 
 }  // namespace dcsim

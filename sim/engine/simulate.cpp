@@ -5,6 +5,7 @@
 #include <tuple>
 #include <vector>
 
+#include "model/base/error.h"
 #include "sim/engine/lockstep.h"
 #include "sim/engine/simulation_run.h"
 
@@ -68,6 +69,10 @@ void SimulationRun::StopAtDeadlock() {
 }
 
 void SimulationRun::Step(const Next& next) {
+  constexpr std::int64_t kMost = kNever / 4;  // no task takes so long, so no time overflows
+  if (next.at > kMost) [[unlikely]] {
+    throw Error("the steps to simulate take more than 70 years by their costs");
+  }
   now_ = next.at;
   if (next.actor == kHost) {
     StepHost();

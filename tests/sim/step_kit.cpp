@@ -72,9 +72,9 @@ SimulationOptions Contending() {
   return options;
 }
 
-std::int32_t& Rate(SimulationOptions& options, DeviceUse work, DeviceUse beside) {
-  return options.contention
-      .permille[static_cast<std::size_t>(work)][static_cast<std::size_t>(beside)];
+void SetRate(SimulationOptions& options, DeviceUse work, DeviceUse beside, int permille) {
+  options.contention.rates[static_cast<std::size_t>(work)][static_cast<std::size_t>(beside)] =
+      Rate::FromPermille(permille);
 }
 
 /// A work that no other one equals, and its cost.

@@ -64,8 +64,8 @@ SimulationOptions OneStep();
 /// The same with contention, in which nothing disturbs anything yet.
 SimulationOptions Contending();
 
-/// How fast `work` is beside another, per mille of its speed alone.
-std::int32_t& Rate(SimulationOptions& options, DeviceUse work, DeviceUse beside);
+/// How fast `work` is beside another.
+void SetRate(SimulationOptions& options, DeviceUse work, DeviceUse beside, int permille);
 /// So many steps, all measured.
 SimulationOptions Steps(std::uint32_t steps);
 
@@ -107,9 +107,15 @@ class StepKit {
   void SetSource(TaskId task, Source source) { cost(task).source = source; }
   /// Products and attention leave no room before they end.
   void SetUse(TaskId task, DeviceUse use);
-  void SetDemand(TaskId task, std::int32_t permille) { cost(task).demand = permille; }
-  void SetMemoryLoad(TaskId task, std::int32_t permille) { cost(task).memory_load = permille; }
-  void SetBesideMemory(TaskId task, std::int32_t permille) { cost(task).beside_memory = permille; }
+  void SetDemand(TaskId task, std::int32_t permille) {
+    cost(task).demand = Share::FromPermille(permille);
+  }
+  void SetMemoryLoad(TaskId task, std::int32_t permille) {
+    cost(task).memory_load = Share::FromPermille(permille);
+  }
+  void SetBesideMemory(TaskId task, std::int32_t permille) {
+    cost(task).beside_memory = Longer::FromPermille(permille);
+  }
   void SetLaunches(TaskId task, std::int32_t launches) { cost(task).launches = launches; }
   void SetGaps(TaskId task, std::int64_t ns) { cost(task).gaps = Duration::FromNs(ns); }
   void SetStart(TaskId task, std::int64_t ns) { cost(task).start = Duration::FromNs(ns); }
@@ -128,12 +134,12 @@ class StepKit {
     cost(task).own_shard = Duration::FromNs(ns);
   }
   void SetBesideCollective(TaskId task, std::int32_t permille) {
-    cost(task).beside_collective = permille;
+    cost(task).beside_collective = Rate::FromPermille(permille);
   }
   /// A copy from or to the host, and its speed beside another one.
   void SetHostCopy(TaskId task, std::int32_t permille, bool to_host = false) {
     cost(task).use = DeviceUse::kCopyEngine;
-    cost(task).beside_host_copy = permille;
+    cost(task).beside_host_copy = Rate::FromPermille(permille);
     cost(task).to_host = to_host;
   }
   RunRecord Run(const SimulationOptions& options = OneStep()) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "model/cost/cluster.h"
 
 namespace dcsim {
@@ -14,5 +16,11 @@ namespace dcsim {
 ///   host        view 1 us, launch 4 us, collective 8 us, event 1 us, return from a wait 10 us,
 ///               driver call 100 us
 Cluster HandCluster();
+
+/// HandCluster with gaps, and slowdowns drawn by the seed: of collectives beside products, say.
+Cluster ContendedCluster(std::uint64_t seed);
+
+/// The same, where kernels wait for multiprocessors by every law that there is.
+Cluster CrowdedCluster(std::uint64_t seed);
 
 }  // namespace dcsim

@@ -9,9 +9,9 @@ namespace {
 std::string RowText(const Contention::Row& row) {
   std::string text;
   for (std::size_t beside = 0; beside < kDeviceUses; ++beside) {
-    if (row[beside] != Contention::kAlone) {
+    if (!row[beside].alone()) {
       text += (text.empty() ? "" : ", ") + std::string(DeviceUseNames()[beside]) + ": " +
-              PrintShare(static_cast<double>(row[beside]) / Contention::kAlone);
+              PrintShare(row[beside].share().number());
     }
   }
   return text;
@@ -19,16 +19,15 @@ std::string RowText(const Contention::Row& row) {
 
 std::string BesideMemoryText(const BesideMemory& memory) {
   std::string text = "\n  beside_memory:\n    cache: " + PrintBytes(memory.cache);
-  if (memory.copy_engine > 0) {
-    text += "\n    copy_engine: " +
-            PrintShare(static_cast<double>(memory.copy_engine) / Contention::kAlone);
+  if (memory.copy_engine > Longer()) {
+    text += "\n    copy_engine: " + PrintShare(memory.copy_engine.times());
   }
   text += "\n    tables:";
   for (const BesideMemory::Table& table : memory.tables) {
     std::string points;
     for (const BesideMemory::Point& point : table.points) {
       points += (points.empty() ? "[" : ", [") + PrintBytes(point.payload) + ", " +
-                PrintShare(static_cast<double>(point.longer) / Contention::kAlone) + "]";
+                PrintShare(point.longer.times()) + "]";
     }
     text += "\n      - {ranks: " + std::to_string(table.ranks) +
             ", start: " + PrintNs(table.start) + ", longer: [" + points + "]}";
@@ -41,10 +40,8 @@ std::string CopyText(const Contention& contention) {
   if (contention.crowded_kernel.ns() > 0) {
     text += "  crowded_kernel: " + PrintNs(contention.crowded_kernel) + "\n";
   }
-  if (contention.to_host != Contention::kAlone) {
-    text +=
-        "  to_host: " + PrintShare(static_cast<double>(contention.to_host) / Contention::kAlone) +
-        "\n";
+  if (!contention.to_host.alone()) {
+    text += "  to_host: " + PrintShare(contention.to_host.share().number()) + "\n";
   }
   return text;
 }
@@ -57,10 +54,9 @@ std::string SideKernelsText(const Contention& contention) {
 }
 
 std::string FirstText(const Contention& contention) {
-  constexpr double kWhole = 1000;
-  return contention.first_permille == 0
+  return contention.comes_first == Share()
              ? ""
-             : "  comes_first: {share: " + PrintShare(contention.first_permille / kWhole) +
+             : "  comes_first: {share: " + PrintShare(contention.comes_first.number()) +
                    ", delay: " + PrintNs(contention.first_delay) + "}\n";
 }
 
@@ -111,7 +107,7 @@ std::string DriftText(const std::vector<exec::DriftSample>& samples) {
 std::string TableText(const Contention& contention) {
   std::string text;
   for (std::size_t work = 0; work < kDeviceUses; ++work) {
-    const std::string row = RowText(contention.permille[work]);
+    const std::string row = RowText(contention.rates[work]);
     if (!row.empty()) {
       text += "  " + std::string(DeviceUseNames()[work]) + ": {" + row + "}\n";
     }

@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 
+#include "model/base/scaled.h"
 #include "model/graph/fused_casts.h"
 #include "model/graph/sharding.h"
 #include "model/passes/deepcompile/activation_moves.h"
@@ -111,7 +112,7 @@ class Zero3Passes {
       return inputs_.gather_call;
     }
     const double seconds = predictor_(GatheredBytes(graph_, id, ranks_).count());
-    return Duration::FromNs(static_cast<std::int64_t>(seconds * 1e9));
+    return WholeNs(seconds * 1e9);
   }
 
   /// 0.19.8: what gathered parameters may take (zero3_compile.py,

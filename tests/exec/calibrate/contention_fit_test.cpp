@@ -27,8 +27,8 @@ ContentionSample Sample(DeviceUse use,
   return sample;
 }
 
-std::int32_t Rate(const ContentionFit& fit, DeviceUse work, DeviceUse beside) {
-  return fit.contention.Rate(work, beside);
+std::int64_t RateOf(const ContentionFit& fit, DeviceUse work, DeviceUse beside) {
+  return fit.contention.RateOf(work, beside).permille();
 }
 
 // On 132 multiprocessors of which s are gone: 128 tiles take 2 waves for 1 whatever s from 5 on;
@@ -52,7 +52,7 @@ TEST(ContentionFitTest, StreamingKernelsLoseAShareAndAFixedTime) {
       Sample(DeviceUse::kStreaming, 0, 20, 20.0 / 26, 300, 300),
       Sample(DeviceUse::kStreaming, 0, 100, 100.0 / 122, 300, 300)};
   const ContentionFit fit = FitContention(samples, kMachine);
-  EXPECT_EQ(Rate(fit, DeviceUse::kStreaming, kGather), 800);
+  EXPECT_EQ(RateOf(fit, DeviceUse::kStreaming, kGather), 800);
   EXPECT_EQ(fit.contention.streaming_kernel.ns(), 2'000);
 }
 
@@ -75,11 +75,11 @@ TEST(ContentionFitTest, CollectivesTakeLongerBesideWhatMovesMemory) {
       BesideMoved(200, Bytes::MiB(128), 400, 722), BesideMoved(50, Bytes::MiB(128), 400, 412)};
   const ContentionFit fit = FitContention(samples, kMachine);
   EXPECT_EQ(fit.contention.CollectiveStart(2).ns(), 2'000);
-  EXPECT_EQ(Rate(fit, kGather, DeviceUse::kStreaming), Contention::kAlone);
+  EXPECT_EQ(RateOf(fit, kGather, DeviceUse::kStreaming), 1000);
   ASSERT_TRUE(fit.contention.beside_memory.has_value());
   EXPECT_EQ(fit.contention.beside_memory->cache, Bytes::MiB(50));
-  EXPECT_EQ(fit.contention.LongerBesideMemory(Bytes::MiB(16), 2), 1600);
-  EXPECT_EQ(fit.contention.LongerBesideMemory(Bytes::MiB(128), 2), 800);
+  EXPECT_EQ(fit.contention.LongerBesideMemory(Bytes::MiB(16), 2).permille(), 1600);
+  EXPECT_EQ(fit.contention.LongerBesideMemory(Bytes::MiB(128), 2).permille(), 800);
   EXPECT_NEAR(fit.beside_error, 0, 1e-12);
 }
 
@@ -91,8 +91,8 @@ TEST(ContentionFitTest, CopiesOfSideStreamsAreFullTraffic) {
   const std::vector<ContentionSample> samples = {BesideMoved(200, Bytes::MiB(16), 40, 106),
                                                  BesideMoved(50, Bytes::MiB(16), 40, 44), copies};
   const ContentionFit fit = FitContention(samples, kMachine);
-  EXPECT_EQ(Rate(fit, kGather, DeviceUse::kSideStreaming), Contention::kAlone);
-  EXPECT_EQ(Rate(fit, DeviceUse::kSideStreaming, kGather), 900);
+  EXPECT_EQ(RateOf(fit, kGather, DeviceUse::kSideStreaming), 1000);
+  EXPECT_EQ(RateOf(fit, DeviceUse::kSideStreaming, kGather), 900);
   EXPECT_NEAR(fit.beside_error, 0, 1e-12);
 }
 
@@ -106,8 +106,8 @@ TEST(ContentionFitTest, CollectivesStartLateAndRunSlower) {
       Sample(DeviceUse::kAttention, 0, 90, 0.5, 400, 810)};
   const ContentionFit fit = FitContention(samples, kMachine);
   EXPECT_EQ(fit.contention.collective_start.ns(), 10'000);
-  EXPECT_EQ(Rate(fit, kGather, DeviceUse::kMatmul), 800);
-  EXPECT_EQ(Rate(fit, kGather, DeviceUse::kAttention), 500);
+  EXPECT_EQ(RateOf(fit, kGather, DeviceUse::kMatmul), 800);
+  EXPECT_EQ(RateOf(fit, kGather, DeviceUse::kAttention), 500);
   EXPECT_FALSE(fit.contention.beside_memory.has_value());
   EXPECT_NEAR(fit.beside_error, 0, 1e-12);
 }
@@ -123,8 +123,8 @@ TEST(ContentionFitTest, CollectivesBesideCopiesShareTheStart) {
       Sample(DeviceUse::kSideStreaming, 0, 80, 0.9, 400, 1010)};
   const ContentionFit fit = FitContention(samples, kMachine);
   EXPECT_EQ(fit.contention.collective_start.ns(), 10'000);
-  EXPECT_EQ(Rate(fit, kGather, DeviceUse::kSideStreaming), 400);
-  EXPECT_EQ(Rate(fit, DeviceUse::kSideStreaming, kGather), 800);
+  EXPECT_EQ(RateOf(fit, kGather, DeviceUse::kSideStreaming), 400);
+  EXPECT_EQ(RateOf(fit, DeviceUse::kSideStreaming, kGather), 800);
 }
 
 // Two waves of a product are its thread blocks' first tiles, which no other takes over, whatever is
@@ -148,7 +148,7 @@ TEST(ContentionFitTest, CollectivesComeFirstAsOftenAsTheyDid) {
   samples[1].first = 5.0 / 8;
   samples[1].first_delay = Duration::FromUs(6);
   const ContentionFit fit = FitContention(samples, kMachine);
-  EXPECT_EQ(fit.contention.first_permille, 500);
+  EXPECT_EQ(fit.contention.comes_first.permille(), 500);
   EXPECT_EQ(fit.contention.first_delay, Duration::FromUs(6));
   EXPECT_EQ(fit.first_delay.least, Duration::FromUs(4));
 }
@@ -164,8 +164,8 @@ TEST(ContentionFitTest, CopiesFromOtherGpusWaitForMemory) {
     sample.compute_speed = 0.9;
   }
   const ContentionFit fit = FitContention(samples, kMachine);
-  EXPECT_EQ(fit.contention.GatherLongerBesideMemory(2), 320);
-  EXPECT_EQ(Rate(fit, DeviceUse::kStreaming, DeviceUse::kCopyEngine), 900);
+  EXPECT_EQ(fit.contention.GatherLongerBesideMemory(2).permille(), 320);
+  EXPECT_EQ(RateOf(fit, DeviceUse::kStreaming, DeviceUse::kCopyEngine), 900);
 }
 
 // Copies of a side stream: beside a product 62 us become 93, and the product stands still 60 % of
@@ -174,9 +174,9 @@ TEST(ContentionFitTest, SideStreamsAreMeansOfTheirSamples) {
   ContentionSample sample = Sample(DeviceUse::kMatmul, 128, 90, 0.4, 62, 93);
   sample.beside_use = DeviceUse::kSideStreaming;
   const ContentionFit fit = FitContention({&sample, 1}, kMachine);
-  EXPECT_EQ(Rate(fit, DeviceUse::kMatmul, DeviceUse::kSideStreaming), 400);
-  EXPECT_EQ(Rate(fit, DeviceUse::kSideStreaming, DeviceUse::kMatmul), 667);
-  EXPECT_EQ(Rate(fit, DeviceUse::kAttention, DeviceUse::kSideStreaming), Contention::kAlone);
+  EXPECT_EQ(RateOf(fit, DeviceUse::kMatmul, DeviceUse::kSideStreaming), 400);
+  EXPECT_EQ(RateOf(fit, DeviceUse::kSideStreaming, DeviceUse::kMatmul), 667);
+  EXPECT_EQ(RateOf(fit, DeviceUse::kAttention, DeviceUse::kSideStreaming), 1000);
 }
 
 }  // namespace

@@ -36,10 +36,10 @@ TEST(SideStreamsFitTest, SpeedsAreMeansOfTheirPairs) {
   EXPECT_DOUBLE_EQ(fit.copy_beside_reads.mean, 0.8);
   EXPECT_EQ(fit.copies_beside_copies.samples, 0U);
   const Contention contention = FitContention(samples, {132, Bytes::MiB(50), 2}).contention;
-  EXPECT_EQ(contention.Rate(kCollective, kReads), 450);
-  EXPECT_EQ(contention.Rate(kReads, kCollective), 600);
-  EXPECT_EQ(contention.Rate(kCopy, kReads), 800);
-  EXPECT_EQ(contention.Rate(kCopy, kCopy), Contention::kAlone) << "no pair tells";
+  EXPECT_EQ(contention.RateOf(kCollective, kReads), Rate::FromPermille(450));
+  EXPECT_EQ(contention.RateOf(kReads, kCollective), Rate::FromPermille(600));
+  EXPECT_EQ(contention.RateOf(kCopy, kReads), Rate::FromPermille(800));
+  EXPECT_EQ(contention.RateOf(kCopy, kCopy), Rate()) << "no pair tells";
 }
 
 // Copies of 100 us that move bytes for 40 of them take 125 beside others: 0.8 of their speed, so of
@@ -61,8 +61,8 @@ TEST(SideStreamsFitTest, CopiesOfTheHostAreNoReadsOfPeers) {
   EXPECT_DOUBLE_EQ(fit.to_host.mean, 0.9);
   EXPECT_DOUBLE_EQ(fit.from_host.mean, 0.7);
   const Contention contention = FitContention(samples, {132, Bytes::MiB(50), 2}).contention;
-  EXPECT_EQ(contention.to_host, 900);
-  EXPECT_EQ(contention.Rate(DeviceUse::kStreaming, DeviceUse::kCopyEngine), Contention::kAlone);
+  EXPECT_EQ(contention.to_host, Rate::FromPermille(900));
+  EXPECT_EQ(contention.RateOf(DeviceUse::kStreaming, DeviceUse::kCopyEngine), Rate());
 }
 
 // A kernel of 4 us takes 5 beside a gather and 8 while the three others read, too: 1 us for each.

@@ -53,6 +53,13 @@ TEST(TransferTimeTest, FractionsRoundUp) {
   EXPECT_EQ(TransferTime(Bytes(451), BytesPerSecond(450'000'000'000)).ns(), 2);
 }
 
+TEST(TransferTimeTest, NothingTakesLongerThanTheLongest) {
+  EXPECT_EQ(TransferTime(Bytes(INT64_MAX), BytesPerSecond(1)), kLongest);
+  EXPECT_EQ(TransferTime(Bytes(1), BytesPerSecond(0)), kLongest);
+  EXPECT_EQ(TransferTime(Bytes(0), BytesPerSecond(0)), kLongest) << "no number";
+  EXPECT_EQ(RoundedUpNs(-1e300), kLongest * -1);
+}
+
 TEST(TransferTimeTest, NothingTakesNoTime) {
   EXPECT_EQ(TransferTime(Bytes(0), BytesPerSecond(1)).ns(), 0);
 }

@@ -208,8 +208,9 @@ TEST(ClusterReaderTest, ContentionIsRead) {
       {"kernel", "2 us"}, {"step", "1 us"}, {"collective", "18 us"}, {"source", "made up"}};
   const GpuSpec gpu = ReadCluster(document, PointerLocator("c")).gpu;
   EXPECT_TRUE(gpu.contention.measured);
-  EXPECT_EQ(gpu.contention.Rate(DeviceUse::kMatmul, DeviceUse::kCollective), 680);
-  EXPECT_EQ(gpu.contention.Rate(DeviceUse::kCollective, DeviceUse::kMatmul), Contention::kAlone);
+  EXPECT_EQ(gpu.contention.RateOf(DeviceUse::kMatmul, DeviceUse::kCollective),
+            Rate::FromPermille(680));
+  EXPECT_EQ(gpu.contention.RateOf(DeviceUse::kCollective, DeviceUse::kMatmul), Rate());
   EXPECT_EQ(gpu.gaps.kernel, Duration::FromUs(2));
   EXPECT_EQ(gpu.gaps.step, Duration::FromUs(1));
   EXPECT_EQ(gpu.gaps.collective, Duration::FromUs(18));
@@ -218,7 +219,7 @@ TEST(ClusterReaderTest, ContentionIsRead) {
   EXPECT_FALSE(gpu.contention.idle_wait);
   EXPECT_EQ(gpu.contention.collective_multiprocessors, 0);
   EXPECT_EQ(gpu.contention.copy_multiprocessors, 0);
-  EXPECT_EQ(gpu.contention.first_permille, 0);
+  EXPECT_EQ(gpu.contention.comes_first, Share());
 }
 
 TEST(ClusterReaderTest, DelaysByWaitingStreamsAreRead) {
@@ -279,18 +280,18 @@ TEST(ClusterReaderTest, LawsOfContentionAreRead) {
   EXPECT_EQ(contention.crowded_kernel, Duration::FromUs(4));
   ASSERT_TRUE(contention.beside_memory.has_value());
   EXPECT_EQ(contention.beside_memory->cache, Bytes::MiB(50));
-  EXPECT_EQ(contention.LongerBesideMemory(Bytes::MiB(32), 2), 800);
-  EXPECT_EQ(contention.GatherLongerBesideMemory(2), 300);
-  EXPECT_EQ(contention.GatherLongerBesideMemory(1), 0) << "nothing to read from others";
+  EXPECT_EQ(contention.LongerBesideMemory(Bytes::MiB(32), 2), Longer::FromPermille(800));
+  EXPECT_EQ(contention.GatherLongerBesideMemory(2), Longer::FromPermille(300));
+  EXPECT_EQ(contention.GatherLongerBesideMemory(1), Longer()) << "nothing to read from others";
   EXPECT_EQ(contention.CollectiveStart(2), Duration::FromUs(5));
   ASSERT_TRUE(contention.side_kernels.has_value());
   EXPECT_EQ(contention.side_kernels->later, Duration::FromUs(6));
   EXPECT_EQ(contention.side_kernels->between, Duration::FromUs(15));
   EXPECT_EQ(contention.collective_start, Duration::FromUs(8));
-  EXPECT_EQ(contention.to_host, 900);
+  EXPECT_EQ(contention.to_host, Rate::FromPermille(900));
   EXPECT_EQ(contention.IdleWait(Duration::FromUs(300)), Duration::FromUs(5));
   EXPECT_EQ(contention.IdleWait(Duration::FromUs(90'000)), Duration::FromUs(500));
-  EXPECT_EQ(contention.first_permille, 400);
+  EXPECT_EQ(contention.comes_first, Share::FromPermille(400));
   EXPECT_EQ(contention.first_delay, Duration::FromUs(7));
 }
 
@@ -456,7 +457,23 @@ INSTANTIATE_TEST_SUITE_P(
         Break{"MoreNodesThanRanks", [](Json& d) { d["collectives"][0]["nodes"] = 5; },
               "c: /collectives/0/nodes: expected a node for each rank at most"},
         Break{"NoLaunchQueue", [](Json& d) { d["host"]["launch_queue"] = 0; },
-              "c: /host/launch_queue: expected more than 0"},
+              "c: /host/launch_queue: expected a count from 1 to 1000000"},
+        Break{"LongCall", [](Json& d) { d["host"]["launch"] = "1.1 s"; },
+              "c: /host/launch: expected at most 1 s"},
+        Break{"LongCollective",
+              [](Json& d) { d["collectives"][0]["points"][0][1] = "9000000000 s"; },
+              "c: /collectives/0/points/0/1: expected at most 3600 s"},
+        Break{"FastLink", [](Json& d) { d["intra_node"]["bus_bandwidth"] = "2000000 TB/s"; },
+              "c: /intra_node/bus_bandwidth: expected at most 1000000 TB/s"},
+        Break{"LargeGpu", [](Json& d) { d["gpu"]["memory"] = "2000000 TiB"; },
+              "c: /gpu/memory: expected at most 1048576 TiB"},
+        Break{"MoreGpusThanAnybodyHas",
+              [](Json& d) {
+                d["nodes"] = 1'000'000;
+                d["gpus_per_node"] = 1'000'000;
+                d["inter_node"] = d["intra_node"];
+              },
+              "c: /nodes: expected at most 1000000 GPUs on all nodes"},
         Break{"HostBothWaysOfOne",
               [](Json& d) {
                 d["host_both_ways"] = {{"offload", 0.5}};

@@ -348,17 +348,17 @@ Cluster ClusterWithChannels() {
 TEST(GroupDemandTest, IsTheShareOfTheChannels) {
   Cluster cluster = ClusterWithChannels();
   const CollectivePart part{Bytes::KiB(56), Bytes(0)};
-  EXPECT_EQ(GroupDemand(cluster, kGather, {&part, 1}, 4), 4000 / 24);
+  EXPECT_EQ(GroupDemand(cluster, kGather, {&part, 1}, 4), Share::Of(4, 24));
   cluster.collective_channels = 0;
-  EXPECT_EQ(GroupDemand(cluster, kGather, {&part, 1}, 4), 1000);
+  EXPECT_EQ(GroupDemand(cluster, kGather, {&part, 1}, 4), Share::All());
 }
 
 // One rank copies 8 MB in 16 us at 1 TB/s, and a launch of 2 us lies between the two parts.
 TEST(GroupDemandTest, OfOneRankIsTheShareInWhichBytesMove) {
   const CollectivePart part{Bytes(4'000'000), Bytes(0)};
   const std::vector<CollectivePart> parts{part, part};
-  EXPECT_EQ(GroupDemand(ClusterWithChannels(), kGather, {&part, 1}, 1), 1000);
-  EXPECT_EQ(GroupDemand(ClusterWithChannels(), kGather, parts, 1), 16'000 / 18);
+  EXPECT_EQ(GroupDemand(ClusterWithChannels(), kGather, {&part, 1}, 1), Share::All());
+  EXPECT_EQ(GroupDemand(ClusterWithChannels(), kGather, parts, 1), Share::Of(16, 18));
 }
 
 /// A call of 2 MiB and 40 short ones: 168 cells of 16 KiB.

@@ -33,9 +33,10 @@ TEST(MemoryLoadTest, OfAGpuIsPerMille) {
   GpuSpec gpu = TestCluster().gpu;
   gpu.bandwidth_efficiency = 0.5;
   const MovedBytes read = {Bytes(100'000'000), Bytes()};
-  EXPECT_EQ(MemoryLoad(read, Duration::FromUs(100), gpu), 0);
-  gpu.contention.beside_memory = BesideMemory{kCache, {{2, {}, {{Bytes::MiB(16), 1000}}}}};
-  EXPECT_EQ(MemoryLoad(read, Duration::FromUs(100), gpu), 363);
+  EXPECT_EQ(MemoryLoad(read, Duration::FromUs(100), gpu), Share());
+  gpu.contention.beside_memory =
+      BesideMemory{kCache, {{2, {}, {{Bytes::MiB(16), Longer::FromPermille(1000)}}}}, Longer()};
+  EXPECT_EQ(MemoryLoad(read, Duration::FromUs(100), gpu), Share::FromPermille(363));
 }
 
 TEST(MovedBytesTest, NormsOnlyRead) {
@@ -49,19 +50,23 @@ TEST(MovedBytesTest, NormsOnlyRead) {
 TEST(BesideMemoryTest, FollowsThePayloadsLogarithm) {
   Contention contention;
   contention.collective_start = Duration::FromUs(9);
-  EXPECT_EQ(contention.LongerBesideMemory(Bytes::MiB(16), 2), 0);
+  EXPECT_EQ(contention.LongerBesideMemory(Bytes::MiB(16), 2), Longer::FromPermille(0));
   EXPECT_EQ(contention.CollectiveStart(2), Duration::FromUs(9));
   contention.beside_memory =
       BesideMemory{kCache,
-                   {{2, Duration::FromUs(3), {{Bytes::MiB(16), 1200}, {Bytes::MiB(64), 400}}},
-                    {8, Duration::FromUs(7), {{Bytes::MiB(16), 50}}}}};
-  EXPECT_EQ(contention.LongerBesideMemory(Bytes::MiB(1), 2), 1200);
-  EXPECT_EQ(contention.LongerBesideMemory(Bytes::MiB(16), 2), 1200);
-  EXPECT_EQ(contention.LongerBesideMemory(Bytes::MiB(32), 2), 800);
-  EXPECT_EQ(contention.LongerBesideMemory(Bytes::MiB(64), 4), 400);
-  EXPECT_EQ(contention.LongerBesideMemory(Bytes::MiB(512), 4), 400);
-  EXPECT_EQ(contention.LongerBesideMemory(Bytes::MiB(64), 16), 50);
-  EXPECT_EQ(contention.LongerBesideMemory(Bytes::MiB(64), 1), 0);
+                   {{2,
+                     Duration::FromUs(3),
+                     {{Bytes::MiB(16), Longer::FromPermille(1200)},
+                      {Bytes::MiB(64), Longer::FromPermille(400)}}},
+                    {8, Duration::FromUs(7), {{Bytes::MiB(16), Longer::FromPermille(50)}}}},
+                   Longer()};
+  EXPECT_EQ(contention.LongerBesideMemory(Bytes::MiB(1), 2), Longer::FromPermille(1200));
+  EXPECT_EQ(contention.LongerBesideMemory(Bytes::MiB(16), 2), Longer::FromPermille(1200));
+  EXPECT_EQ(contention.LongerBesideMemory(Bytes::MiB(32), 2), Longer::FromPermille(800));
+  EXPECT_EQ(contention.LongerBesideMemory(Bytes::MiB(64), 4), Longer::FromPermille(400));
+  EXPECT_EQ(contention.LongerBesideMemory(Bytes::MiB(512), 4), Longer::FromPermille(400));
+  EXPECT_EQ(contention.LongerBesideMemory(Bytes::MiB(64), 16), Longer::FromPermille(50));
+  EXPECT_EQ(contention.LongerBesideMemory(Bytes::MiB(64), 1), Longer::FromPermille(0));
   EXPECT_EQ(contention.CollectiveStart(4), Duration::FromUs(3));
 }
 

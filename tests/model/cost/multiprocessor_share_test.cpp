@@ -26,10 +26,10 @@ Graph LargeProduct() {
       "  l: bfloat16[] = aten::sum(y)\n  loss l\n");
 }
 
-MultiprocessorShare Share(DeviceUse use,
-                          const std::string& kernel,
-                          std::int64_t ctas,
-                          const GpuSpec& gpu = Gpu()) {
+MultiprocessorShare ShareWith(DeviceUse use,
+                              const std::string& kernel,
+                              std::int64_t ctas,
+                              const GpuSpec& gpu = Gpu()) {
   Profile profile;
   Kernel entry;
   entry.name = kernel;
@@ -56,37 +56,37 @@ TEST(TileElementsTest, MayNotBeThere) {
 
 // 2048 tiles take 16 waves on 132 multiprocessors, 23 on 92.
 TEST(MultiprocessorShareTest, AProductNeedsMoreWavesBesideACollective) {
-  const auto share = Share(DeviceUse::kMatmul, "nvjet_sm90_tst_128x256_64x4_2x1_v_bz_NTN", 132);
-  EXPECT_EQ(share.beside_collective, 1000 * 16 / 23);
+  const auto share = ShareWith(DeviceUse::kMatmul, "nvjet_sm90_tst_128x256_64x4_2x1_v_bz_NTN", 132);
+  EXPECT_EQ(share.beside_collective, Rate::FromPermille(1000 * 16 / 23));
   EXPECT_EQ(share.room, kTime);
 }
 
 // 128 blocks are one wave alone and two beside a collective.
 TEST(MultiprocessorShareTest, AProductOfOneWaveTakesTwice) {
-  EXPECT_EQ(Share(DeviceUse::kMatmul, "gemm", 128).beside_collective, 500);
+  EXPECT_EQ(ShareWith(DeviceUse::kMatmul, "gemm", 128).beside_collective, Rate::FromPermille(500));
 }
 
 TEST(MultiprocessorShareTest, AProductThatFitsBesideACollectiveLosesNothing) {
-  EXPECT_EQ(Share(DeviceUse::kMatmul, "gemm", 92).beside_collective, 1000);
+  EXPECT_EQ(ShareWith(DeviceUse::kMatmul, "gemm", 92).beside_collective, Rate::FromPermille(1000));
 }
 
 // 2048 tiles leave 16 * 132 - 2048 multiprocessors free in the last of 16 waves; 2112 and 1056 fill
 // all of them.
 TEST(MultiprocessorShareTest, ALastWaveThatIsNotFullLeavesRoom) {
-  const auto share = Share(DeviceUse::kMatmul, "nvjet_sm90_tst_128x256_64x4_2x1_v_bz_NTN", 132);
+  const auto share = ShareWith(DeviceUse::kMatmul, "nvjet_sm90_tst_128x256_64x4_2x1_v_bz_NTN", 132);
   EXPECT_EQ(share.last_wave, Duration::FromNs(100'000 / 16));
   EXPECT_EQ(share.last_free, 64);
-  EXPECT_EQ(Share(DeviceUse::kMatmul, "gemm", 2112).last_free, 0);
-  EXPECT_EQ(Share(DeviceUse::kMatmul, "gemm", 2112).last_wave, Duration());
-  EXPECT_EQ(Share(DeviceUse::kMatmul, "gemm", 1056).last_wave, Duration());
-  EXPECT_EQ(Share(DeviceUse::kMatmul, "persistent_gemm", 132).last_wave, Duration());
+  EXPECT_EQ(ShareWith(DeviceUse::kMatmul, "gemm", 2112).last_free, 0);
+  EXPECT_EQ(ShareWith(DeviceUse::kMatmul, "gemm", 2112).last_wave, Duration());
+  EXPECT_EQ(ShareWith(DeviceUse::kMatmul, "gemm", 1056).last_wave, Duration());
+  EXPECT_EQ(ShareWith(DeviceUse::kMatmul, "persistent_gemm", 132).last_wave, Duration());
 }
 
 // A persistent kernel whose name tells no tile; and one that was not measured.
 TEST(MultiprocessorShareTest, WithoutTilesTheClassCounts) {
-  EXPECT_EQ(Share(DeviceUse::kMatmul, "persistent_gemm", 132).beside_collective, 0);
+  EXPECT_EQ(ShareWith(DeviceUse::kMatmul, "persistent_gemm", 132).beside_collective, std::nullopt);
   const auto share = ShareOf(LargeProduct(), OpId(0), DeviceUse::kMatmul, kTime, {}, Gpu());
-  EXPECT_EQ(share.beside_collective, 0);
+  EXPECT_EQ(share.beside_collective, std::nullopt);
   EXPECT_EQ(share.room, kTime);
 }
 
@@ -102,7 +102,7 @@ TEST(MultiprocessorShareTest, AResultThatNobodyWantsHasNoTiles) {
   kernel.name = "sm90_xmma_wgrad_128x256x64";
   kernel.ctas = 132;
   const auto share = ShareOf(graph, OpId(0), DeviceUse::kMatmul, kTime, {&kernel, 1}, Gpu());
-  EXPECT_EQ(share.beside_collective, 1000 * 16 / 23);
+  EXPECT_EQ(share.beside_collective, Rate::FromPermille(1000 * 16 / 23));
 }
 
 /// Op 0: products of four experts.
@@ -124,7 +124,7 @@ TEST(MultiprocessorShareTest, ProductsOfExpertsHaveFixedTiles) {
   EXPECT_EQ(share.own_tiles, kTime);
   EXPECT_EQ(share.own_latest, kTime);
   EXPECT_EQ(share.room, kTime);
-  EXPECT_EQ(share.beside_collective, Contention::kAlone);
+  EXPECT_EQ(share.beside_collective, Rate());
   EXPECT_EQ(ShareOfExperts(nullptr).own_tiles, kTime);
   kernel.ctas = 512;
   EXPECT_EQ(ShareOfExperts(&kernel).own_tiles, Duration());
@@ -146,7 +146,7 @@ class OwnTilesTest : public testing::TestWithParam<OwnTilesRow> {};
 // two, and 53 of those that run end with their first. 2048 tiles: others end behind 1968 / 92 of
 // theirs, each a sixteenth of the time.
 TEST_P(OwnTilesTest, AreGivenBeforehand) {
-  const auto share = Share(DeviceUse::kMatmul, GetParam().kernel, GetParam().ctas);
+  const auto share = ShareWith(DeviceUse::kMatmul, GetParam().kernel, GetParam().ctas);
   EXPECT_EQ(share.own_tiles, Duration::FromUs(GetParam().own_us));
   EXPECT_EQ(share.own_latest, Duration::FromUs(GetParam().latest_us));
 }
@@ -185,22 +185,22 @@ TEST(MultiprocessorShareTest, TilesAreThoseOfTheLongestKernel) {
 
 // 1056 blocks are eight waves.
 TEST(MultiprocessorShareTest, BlocksOfManyWavesLeaveRoomSooner) {
-  EXPECT_EQ(Share(DeviceUse::kAttention, "flash_fwd", 1056).room, Duration::FromNs(12'500));
+  EXPECT_EQ(ShareWith(DeviceUse::kAttention, "flash_fwd", 1056).room, Duration::FromNs(12'500));
 }
 
 // Of 100 us: a tenth, and 3 us a kernel. Of a kernel of 4 us half, instead of 3.4.
 TEST(MultiprocessorShareTest, StreamingLosesAShareAndATimeAKernel) {
   GpuSpec gpu = Gpu();
   gpu.contention.streaming_kernel = Duration::FromUs(3);
-  gpu.contention.permille[static_cast<std::size_t>(DeviceUse::kStreaming)]
-                         [static_cast<std::size_t>(DeviceUse::kCollective)] = 900;
+  gpu.contention.rates[static_cast<std::size_t>(DeviceUse::kStreaming)]
+                      [static_cast<std::size_t>(DeviceUse::kCollective)] = Rate::FromPermille(900);
   const Graph graph = LargeProduct();
   const auto rate = [&](Duration time) {
     return ShareOf(graph, OpId(0), DeviceUse::kStreaming, time, {}, gpu).beside_collective;
   };
-  EXPECT_EQ(rate(kTime), 100'000 * 1000 / 113'000);
-  EXPECT_EQ(rate(Duration::FromUs(4)), 4 * 1000 / 6);
-  EXPECT_EQ(Share(DeviceUse::kStreaming, "mul", 9999, gpu).room, Duration());
+  EXPECT_EQ(rate(kTime), Rate::FromPermille(100'000 * 1000 / 113'000));
+  EXPECT_EQ(rate(Duration::FromUs(4)), Rate::FromPermille(4 * 1000 / 6));
+  EXPECT_EQ(ShareWith(DeviceUse::kStreaming, "mul", 9999, gpu).room, Duration());
 }
 
 }  // namespace

@@ -227,13 +227,13 @@ TEST(WorkCostTest, CopyToTheHostTakesTheRateOfAllGpus) {
   Work work = MemoryWork(MemoryPattern::kOffload, Bytes(8'000'000));
   const WorkCost out = CostOf(work, nullptr, cluster);
   EXPECT_EQ(out.device, Duration::FromUs(2000));
-  EXPECT_EQ(out.beside_host_copy, 250);
+  EXPECT_EQ(out.beside_host_copy, Rate::FromPermille(250));
   EXPECT_TRUE(out.to_host);
   EXPECT_EQ(out.source, Source::kMeasured);
   work.pattern = MemoryPattern::kReload;
   const WorkCost back = CostOf(work, nullptr, cluster);
   EXPECT_EQ(back.device, Duration::FromUs(1000));
-  EXPECT_EQ(back.beside_host_copy, 500);
+  EXPECT_EQ(back.beside_host_copy, Rate::FromPermille(500));
   EXPECT_FALSE(back.to_host);
   EXPECT_EQ(back.source, Source::kEstimated);
 }
@@ -321,13 +321,13 @@ TEST(WorkCostTest, ShortCopiesDemandLittleBandwidth) {
   work.kind = Work::Kind::kMemory;
   work.moved = Bytes(1'000'000);
   work.launches = 1;
-  EXPECT_EQ(CostOf(work).demand, 500);
+  EXPECT_EQ(CostOf(work).demand, Share::FromPermille(500));
   work.launches = 3;
-  EXPECT_EQ(CostOf(work).demand, 166);
+  EXPECT_EQ(CostOf(work).demand, Share::FromPermille(166));
   work.moved = Bytes(1'000'000'000);
   work.launches = 1;
-  EXPECT_EQ(CostOf(work).demand, Contention::kAlone);
-  EXPECT_EQ(CostOf(OpWork(1)).demand, Contention::kAlone);
+  EXPECT_EQ(CostOf(work).demand, Share::All());
+  EXPECT_EQ(CostOf(OpWork(1)).demand, Share::All());
 }
 
 // A store of which this rank owns nothing.
@@ -425,12 +425,12 @@ TEST(WorkCostTest, CopiesOfOneRankTakeFromOthersWhileBytesMove) {
   cluster.gpu.gaps.memory = Duration::FromUs(5);
   Collective collective;
   collective.calls = {{ParamId(0), 500'000, 0}};
-  EXPECT_EQ(CollectiveAlone(collective, cluster).demand, Contention::kAlone);
+  EXPECT_EQ(CollectiveAlone(collective, cluster).demand, Share::All());
   const Duration alone = CollectiveAlone(collective, cluster).device;
   collective.calls = {{ParamId(0), 250'000, 0}, {ParamId(1), 250'000, 250'000}};
   const WorkCost two = CollectiveAlone(collective, cluster);
   EXPECT_EQ(two.device, alone + Duration::FromUs(5));
-  EXPECT_EQ(two.demand, alone.ns() * Contention::kAlone / two.device.ns());
+  EXPECT_EQ(two.demand, Share::Of(alone.ns(), two.device.ns()));
 }
 
 // 8 us a call; the second one's copy is launched by itself.
@@ -499,7 +499,7 @@ TEST(WorkCostTest, FlatteningCostsWhatAtCatDoes) {
   const WorkCost cost = Flattened(cluster);
   EXPECT_EQ(cost.device.ns(), 1'513);
   EXPECT_EQ(cost.host, cluster.host.launch * 2 + cluster.host.view * 2);
-  EXPECT_EQ(cost.demand, 414 * Contention::kAlone / 1'513);
+  EXPECT_EQ(cost.demand, Share::Of(414, 1'513));
   EXPECT_EQ(Flattened(cluster, false).device,
             cluster.gpu.shortest_kernel + cluster.gpu.memory_pace());
 }

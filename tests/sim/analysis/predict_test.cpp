@@ -279,11 +279,11 @@ TEST(PredictTest, OptionsComeFromClusterAndPlan) {
 // gather, nothing brings ranks together, and a rank that knows no clock may have any.
 TEST(PredictTest, RanksDriftApartNoFasterThanTheirClocksMayDiffer) {
   Cluster cluster = HandCluster();
-  cluster.gpu.contention.drift_permille = 13;
+  cluster.gpu.contention.drift = Share::FromPermille(13);
   cluster.gpu.power.emplace().highest_mhz = 1000;
   ScheduleOptions chosen;
   const auto drift = [&](double clock_mhz) {
-    return OptionsFor(chosen, cluster, 2, clock_mhz).contention.drift_permille;
+    return OptionsFor(chosen, cluster, 2, clock_mhz).contention.drift.permille();
   };
   EXPECT_EQ(drift(1000), 0);
   EXPECT_EQ(drift(990), 10);

@@ -64,7 +64,7 @@ TEST(StepMetricsTest, WhatSlowsKernelsLeavesTheirGaps) {
   const TaskId collective = kit.Collective(kGather, {20});
   kit.SetUse(collective, DeviceUse::kCollective);
   SimulationOptions options = Contending();
-  Rate(options, DeviceUse::kStreaming, DeviceUse::kCollective) = 500;
+  SetRate(options, DeviceUse::kStreaming, DeviceUse::kCollective, 500);
   MeasuredRun run(kit, options);
   EXPECT_EQ(run.metrics.compute(), Duration::FromNs(50));
   EXPECT_EQ(run.metrics.compute_gaps(), Duration::FromNs(4));

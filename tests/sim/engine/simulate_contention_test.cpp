@@ -18,7 +18,7 @@ TEST(SimulateContentionTest, SlowedWorkCatchesUpAlone) {
   const TaskId copy = kit.Kernel(kCopy, {100});
   kit.SetUse(product, kMatmul);
   SimulationOptions options = Contending();
-  Rate(options, kMatmul, kSideStreaming) = 500;
+  SetRate(options, kMatmul, kSideStreaming, 500);
   const RunRecord run = kit.Run(options);
   EXPECT_EQ(run.at(copy), (Interval{0, 100}));
   EXPECT_EQ(run.at(product), (Interval{0, 150}));
@@ -33,7 +33,7 @@ TEST(SimulateContentionTest, ACopyTakesOfOthersWhatItDemands) {
   kit.SetUse(product, kMatmul);
   kit.SetDemand(copy, 200);
   SimulationOptions options = Contending();
-  Rate(options, kMatmul, kSideStreaming) = 500;
+  SetRate(options, kMatmul, kSideStreaming, 500);
   EXPECT_EQ(kit.Run(options).at(product), (Interval{0, 110}));
 }
 
@@ -43,7 +43,7 @@ TEST(SimulateContentionTest, WithoutMeasurementsNothingDisturbs) {
   kit.Kernel(kCopy, {100});
   kit.SetUse(product, kMatmul);
   SimulationOptions options = Contending();
-  Rate(options, kMatmul, kSideStreaming) = 500;
+  SetRate(options, kMatmul, kSideStreaming, 500);
   options.contention.measured = false;
   EXPECT_EQ(kit.Run(options).at(product), (Interval{0, 100}));
 }
@@ -55,8 +55,8 @@ TEST(SimulateContentionTest, BothSlowEachOther) {
   const TaskId longer = kit.Kernel(kCompute, {100});
   const TaskId shorter = kit.Kernel(kCopy, {40});
   SimulationOptions options = Contending();
-  Rate(options, kStreaming, kSideStreaming) = 500;
-  Rate(options, kSideStreaming, kStreaming) = 500;
+  SetRate(options, kStreaming, kSideStreaming, 500);
+  SetRate(options, kSideStreaming, kStreaming, 500);
   const RunRecord run = kit.Run(options);
   EXPECT_EQ(run.at(shorter), (Interval{0, 80}));
   EXPECT_EQ(run.at(longer), (Interval{0, 140}));
@@ -71,8 +71,8 @@ TEST(SimulateContentionTest, OfSeveralTheSlowestCounts) {
   kit.SetUse(attention, kAttention);
   kit.SetUse(slowed, kMatmul);
   SimulationOptions options = Contending();
-  Rate(options, kMatmul, kSideStreaming) = 800;
-  Rate(options, kMatmul, kAttention) = 300;
+  SetRate(options, kMatmul, kSideStreaming, 800);
+  SetRate(options, kMatmul, kAttention, 300);
   EXPECT_EQ(kit.Run(options).at(slowed), (Interval{0, 170}));
 }
 
@@ -99,7 +99,7 @@ SimulationOptions Drifting() {
   options.collective_gap = Duration::FromNs(7);
   options.start_gap = Duration::FromNs(3);
   options.contention.idle_wait = Duration::FromNs(2);
-  options.contention.drift_permille = 100;
+  options.contention.drift = Share::FromPermille(100);
   options.contention.most_apart = Duration::FromNs(100);
   return options;
 }
@@ -150,8 +150,8 @@ TEST(SimulateContentionTest, CollectiveWaitsForTheProductThatFillsTheGpu) {
   kit.SetUse(gather, kCollective);
   SimulationOptions options = Contending();
   options.collective_gap = Duration::FromNs(7);
-  Rate(options, kCollective, kMatmul) = 600;
-  Rate(options, kMatmul, kCollective) = 500;
+  SetRate(options, kCollective, kMatmul, 600);
+  SetRate(options, kMatmul, kCollective, 500);
   const RunRecord run = kit.Run(options);
   EXPECT_EQ(run.at(product), (Interval{0, 100}));
   EXPECT_EQ(run.at(gather), (Interval{0, 150}));
@@ -165,7 +165,7 @@ TEST(SimulateContentionTest, CollectiveStartsBesideStreamingWork) {
   const TaskId gather = kit.Collective(kGather, {30});
   kit.SetUse(gather, kCollective);
   SimulationOptions options = Contending();
-  Rate(options, kCollective, kStreaming) = 600;
+  SetRate(options, kCollective, kStreaming, 600);
   EXPECT_EQ(kit.Run(options).at(gather), (Interval{0, 50}));
 }
 
@@ -175,7 +175,7 @@ TEST(SimulateContentionTest, TimesAreRoundedUp) {
   const TaskId slowed = kit.Kernel(kCopy, {10});
   kit.Kernel(kCompute, {100});
   SimulationOptions options = Contending();
-  Rate(options, kSideStreaming, kStreaming) = 300;
+  SetRate(options, kSideStreaming, kStreaming, 300);
   EXPECT_EQ(kit.Run(options).at(slowed), (Interval{0, 34}));
 }
 
@@ -235,7 +235,7 @@ TEST(SimulateContentionTest, TheOwnShardsCopySlowsComputeAsASideStreamsDoes) {
   const TaskId compute = kit.Kernel(kCompute, {100});
   kit.SetOwnShard(kit.Collective(kGather, {60}), 20);
   SimulationOptions options = Contending();
-  Rate(options, kStreaming, kSideStreaming) = 500;
+  SetRate(options, kStreaming, kSideStreaming, 500);
   EXPECT_EQ(kit.Run(options).at(compute), (Interval{0, 110}));
 }
 
@@ -262,7 +262,7 @@ TEST(SimulateContentionTest, TheOpsOwnSpeedBesideACollectiveCounts) {
   kit.SetUse(gather, kCollective);
   kit.SetBesideCollective(product, 500);
   SimulationOptions options = Contending();
-  Rate(options, kMatmul, kCollective) = 900;
+  SetRate(options, kMatmul, kCollective, 900);
   EXPECT_EQ(kit.Run(options).at(product), (Interval{0, 120}));
 }
 
@@ -285,10 +285,10 @@ TEST(SimulateContentionTest, ComputeSlowsCopiesToTheHost) {
   const TaskId kernel = kit.Kernel(kCompute, {100});
   const TaskId out = kit.Kernel(kOffload, {120});
   const TaskId back = kit.Kernel(kReload, {120});
-  kit.SetHostCopy(out, Contention::kAlone, true);
-  kit.SetHostCopy(back, Contention::kAlone);
+  kit.SetHostCopy(out, 1000, true);
+  kit.SetHostCopy(back, 1000);
   SimulationOptions options = Contending();
-  options.contention.to_host = 800;
+  options.contention.to_host = Rate::FromPermille(800);
   const RunRecord run = kit.Run(options);
   EXPECT_EQ(run.at(kernel), (Interval{0, 100}));
   EXPECT_EQ(run.at(out), (Interval{0, 140}));
@@ -336,10 +336,10 @@ TEST(SimulateContentionTest, CollectivesWaitForRanksThatStillGather) {
     kit.SetOwnShard(gather, 10);
     kit.SetUse(reduce, kCollective);
     SimulationOptions options = Contending();
-    Rate(options, kCollective, kCopyEngine) = 500;
+    SetRate(options, kCollective, kCopyEngine, 500);
     if (apart) {
       options.contention.idle_wait = Duration();
-      options.contention.drift_permille = 1'000;
+      options.contention.drift = Share::FromPermille(1'000);
       options.contention.most_apart = Duration::FromNs(40);
     }
     return kit.Run(options).at(reduce);
@@ -363,7 +363,7 @@ TEST(SimulateContentionTest, CrowdedLinksHoldKernelsUpByTheChanceThatOthersGathe
   SimulationOptions options = Contending();
   options.contention.crowded_kernel = Duration::FromNs(50);
   options.contention.idle_wait = Duration();
-  options.contention.drift_permille = 1'000;
+  options.contention.drift = Share::FromPermille(1'000);
   options.contention.most_apart = Duration::FromNs(40);
   EXPECT_EQ(kit.Run(options).at(kernel), (Interval{40, 143}));
 }
@@ -376,8 +376,8 @@ TEST(SimulateContentionTest, OnlyCopiesBetweenGpusDisturbCollectives) {
   kit.SetUse(reduce, kCollective);
   kit.SetUse(copy, kCopyEngine);
   SimulationOptions options = Contending();
-  Rate(options, kCollective, kCopyEngine) = 500;
-  Rate(options, kCopyEngine, kCollective) = 800;
+  SetRate(options, kCollective, kCopyEngine, 500);
+  SetRate(options, kCopyEngine, kCollective, 800);
   EXPECT_EQ(kit.Run(options).at(reduce), (Interval{0, 163}));
   EXPECT_EQ(kit.Run(options).at(copy), (Interval{0, 125}));
   kit.SetHostCopy(copy, 1'000);
@@ -420,7 +420,7 @@ struct ReductionBesideProduct {
     SimulationOptions options = Contending();
     options.collective_gap = Duration::FromNs(4);
     options.start_gap = Duration::FromNs(4);
-    Rate(options, kMatmul, kCollective) = 500;
+    SetRate(options, kMatmul, kCollective, 500);
     return kit.Run(options);
   }
 };
@@ -452,7 +452,7 @@ TEST(SimulateContentionTest, TheNextCollectiveOfACommunicatorComesBeforeAnOpOfSe
 
 /// What memory traffic does is in the tasks' costs; collectives start at once.
 BesideMemory MemoryDecides() {
-  return {Bytes::MiB(1), {{2, Duration(), {{Bytes::MiB(1), 0}}}}};
+  return {Bytes::MiB(1), {{2, Duration(), {{Bytes::MiB(1), Longer()}}}}, Longer()};
 }
 
 // A copy of another side stream that moves bytes half of its time holds a collective up as a kernel
@@ -466,7 +466,7 @@ TEST(SimulateContentionTest, CopiesHoldCollectivesUpAsWhatTheyMove) {
   kit.SetBesideMemory(gather, 1200);
   SimulationOptions options = Contending();
   options.contention.beside_memory = MemoryDecides();
-  Rate(options, kCollective, kSideStreaming) = 500;
+  SetRate(options, kCollective, kSideStreaming, 500);
   EXPECT_EQ(kit.Run(options).at(gather), (Interval{0, 130}));
 }
 
@@ -502,7 +502,7 @@ TEST(SimulateContentionTest, MemoryTrafficHoldsCopyEnginesUp) {
   kit.SetBesideMemory(gather, 1200);
   SimulationOptions options = Contending();
   EXPECT_EQ(kit.Run(options).at(gather), (Interval{0, 130}));
-  kit.SetHostCopy(gather, Contention::kAlone);
+  kit.SetHostCopy(gather, 1000);
   EXPECT_EQ(kit.Run(options).at(gather), (Interval{0, 100})) << "over another bus";
 }
 
@@ -516,7 +516,7 @@ TEST(SimulateContentionTest, ASmallCollectiveTakesItsShareOfTheThreadBlocks) {
   kit.SetUse(gather, kCollective);
   kit.SetDemand(gather, 250);
   SimulationOptions options = Contending();
-  Rate(options, kMatmul, kCollective) = 500;
+  SetRate(options, kMatmul, kCollective, 500);
   EXPECT_EQ(kit.Run(options).at(product), (Interval{20, 135}));  // 100 / 0.875 = 114.3
 }
 
@@ -581,8 +581,8 @@ TEST(SimulateContentionTest, ACopyThatIsSlowedDisturbsCollectivesLess) {
       kit.SetUse(kit.Kernel(kCompute, {200}), kMatmul);
     }
     SimulationOptions options = Contending();
-    Rate(options, kSideStreaming, kMatmul) = 250;
-    Rate(options, kCollective, kSideStreaming) = 500;
+    SetRate(options, kSideStreaming, kMatmul, 250);
+    SetRate(options, kCollective, kSideStreaming, 500);
     EXPECT_EQ(kit.Run(options).at(collective), (Interval{0, slowed ? 80 : 90}));
   }
 }

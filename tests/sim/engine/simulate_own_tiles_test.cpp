@@ -67,7 +67,7 @@ TEST(SimulateOwnTilesTest, OthersLoseSpeedMeanwhile) {
   const TaskId product = kit.Kernel(kCompute, {100}, {before});
   kit.SetUse(product, kMatmul);
   SimulationOptions options = Contending();
-  Rate(options, kMatmul, kCollective) = 500;
+  SetRate(options, kMatmul, kCollective, 500);
   EXPECT_EQ(kit.Run(options).at(product), (Interval{20, 135}));
   kit.SetOwnTiles(product, 100, 100);
   EXPECT_EQ(kit.Run(options).at(product), (Interval{20, 150}));
@@ -140,7 +140,7 @@ TEST(SimulateOwnTilesTest, CopiesOfInputsNeedNoMultiprocessors) {
   kit.SetUse(product, kMatmul);
   kit.SetRoom(product, 40);
   SimulationOptions options = Contending();
-  Rate(options, kMatmul, kCollective) = 500;
+  SetRate(options, kMatmul, kCollective, 500);
   const RunRecord run = kit.Run(options);
   EXPECT_EQ(run.at(gather), (Interval{20, 50}));
   EXPECT_EQ(run.at(inputs), (Interval{0, 60}));

@@ -1,5 +1,5 @@
 // What must hold in every run: on 250 seeded random graphs under random plans, all options
-// included.
+// included, on a GPU on which tasks leave each other alone and on one on which they do not.
 
 #include <algorithm>
 #include <array>
@@ -26,11 +26,11 @@ namespace {
 
 constexpr std::uint64_t kSeeds = 250;
 
-/// A random step, lowered and priced on HandCluster; every third one has a profile.
+/// A random step, lowered and priced; every third one has a profile.
 struct PricedStep {
-  explicit PricedStep(std::uint64_t seed)
+  PricedStep(std::uint64_t seed, const Cluster& of)
       : step(MakeRandomStep(seed)),
-        cluster(HandCluster()),
+        cluster(of),
         profile(seed % 3 == 0 ? &step.profile : nullptr),
         schedule(LowerFor(step.plan, inputs())),
         costs(EstimateWorks(schedule, step.graph, profile, cluster)) {}
@@ -56,17 +56,31 @@ struct PricedStep {
   std::vector<WorkCost> costs;
 };
 
-/// Calls `check` with each seed's step; stops at the first seed that fails.
-template <typename Check>
-void ForEachSeed(Check check) {
+/// Calls `check` with each seed's step on `cluster(seed)`; stops at the first seed that fails.
+template <typename ClusterOf, typename Check>
+void ForEachSeedOn(ClusterOf cluster, Check check) {
   for (std::uint64_t seed = 0; seed < kSeeds && !testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    check(PricedStep(seed));
+    check(PricedStep(seed, cluster(seed)));
   }
 }
 
+/// Where nothing disturbs anything, so that times can be told beforehand.
+template <typename Check>
+void ForEachFreeSeed(Check check) {
+  ForEachSeedOn([](std::uint64_t) { return HandCluster(); }, check);
+}
+
+/// There, and with contention.
+template <typename Check>
+void ForEachSeed(Check check) {
+  ForEachFreeSeed(check);
+  SCOPED_TRACE("with contention");
+  ForEachSeedOn(CrowdedCluster, check);
+}
+
 TEST(SimulatePropertyTest, RandomPlansAreValid) {
-  ForEachSeed([](const PricedStep& priced) {
+  ForEachFreeSeed([](const PricedStep& priced) {
     EXPECT_EQ(FindPlanFaults(priced.step.plan, priced.step.graph), std::vector<std::string>());
   });
 }
@@ -81,7 +95,7 @@ TEST(SimulatePropertyTest, LoweredSchedulesBreakNoRule) {
 
 // Every task of three steps, against the recurrence that a schedule means.
 TEST(SimulatePropertyTest, EveryTaskRunsWhenTheRecurrenceSays) {
-  ForEachSeed([](const PricedStep& priced) {
+  ForEachFreeSeed([](const PricedStep& priced) {
     const RunRecord run = priced.Run(3);
     ASSERT_EQ(run.result.outcome, Outcome::kCompleted);
     const auto expected = ReferenceTimes(priced.schedule, priced.costs, 3);
@@ -94,7 +108,7 @@ TEST(SimulatePropertyTest, EveryTaskRunsWhenTheRecurrenceSays) {
 
 // Orders are fixed, so one step takes exactly its longest chain of tasks.
 TEST(SimulatePropertyTest, StepTakesItsCriticalPath) {
-  ForEachSeed([](const PricedStep& priced) {
+  ForEachFreeSeed([](const PricedStep& priced) {
     const StepGraph graph = GraphOfStep(priced.schedule, priced.costs);
     const Duration longest = FindCriticalPath(graph.edges, graph.times).length;
     EXPECT_EQ(priced.Run(1).result.step_ends.front() - SimTime(), longest);
@@ -123,6 +137,16 @@ TEST(SimulatePropertyTest, StepTakesAtLeastItsBusiestStream) {
     }
     const Duration step = priced.Run(1).result.step_ends.front() - SimTime();
     EXPECT_GE(step, *std::max_element(busy.begin(), busy.end()));
+  });
+}
+
+TEST(SimulatePropertyTest, NoTaskTakesLessThanAlone) {
+  ForEachSeed([](const PricedStep& priced) {
+    for (const TaskSpan& span : priced.Run(2).spans) {
+      const Task& task = priced.schedule.tasks()[span.task.index()];
+      ASSERT_GE(span.end - span.start, priced.costs[task.work.index()].device)
+          << "task " << span.task.index();
+    }
   });
 }
 

@@ -35,11 +35,11 @@ struct Race {
     options.collective_gap = Duration::FromNs(3);
     options.start_gap = Duration::FromNs(3);
     options.contention.first_delay = Duration::FromNs(5);
-    Rate(options, kMatmul, kCollective) = 500;
+    SetRate(options, kMatmul, kCollective, 500);
   }
 
   RunRecord Run(int first_permille) {
-    options.contention.first_permille = first_permille;
+    options.contention.comes_first = Share::FromPermille(first_permille);
     return kit.Run(options);
   }
 
@@ -109,7 +109,7 @@ TEST(SimulateRanksTest, SoManyAreFirst) {
 TEST(SimulateRanksTest, StepsAreAlike) {
   Race race(20);
   race.options.measured_steps = 3;
-  race.options.contention.first_permille = 500;
+  race.options.contention.comes_first = Share::FromPermille(500);
   const Simulation result = Simulate(race.kit.schedule(), race.kit.costs(), race.options, {});
   const auto times = result.measured_step_times(race.options.warmup_steps);
   ASSERT_EQ(times.size(), 3U);
@@ -123,7 +123,7 @@ RunRecord StoreAndReduce(const std::vector<std::int64_t>& stores) {
   const TaskId reduce = kit.Collective(kReduce, {30});
   kit.SetUse(reduce, kCollective);
   SimulationOptions options = Contending();
-  options.contention.first_permille = 1;
+  options.contention.comes_first = Share::FromPermille(1);
   return kit.Run(options);
 }
 
@@ -160,7 +160,7 @@ TEST(SimulateRanksTest, BothCanBeStuck) {
   kit.SetUse(first, kCollective);
   kit.SetUse(stuck, kCollective);
   SimulationOptions options = Contending();
-  options.contention.first_permille = 500;
+  options.contention.comes_first = Share::FromPermille(500);
   const Simulation result = kit.Run(options).result;
   EXPECT_EQ(result.outcome, Outcome::kDeadlock);
   EXPECT_EQ(result.stop->task, stuck);

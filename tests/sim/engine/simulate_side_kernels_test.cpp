@@ -18,9 +18,9 @@ SimulationOptions ManyKernels() {
   SimulationOptions options = Contending();
   options.contention.side_kernels = SideKernels{Duration::FromNs(5), Duration::FromNs(20)};
   options.contention.copy_multiprocessors = 40;
-  Rate(options, kStreaming, kSideStreaming) = 0;
-  Rate(options, kMatmul, kSideStreaming) = 950;
-  Rate(options, kSideStreaming, kMatmul) = 300;
+  SetRate(options, kStreaming, kSideStreaming, 0);
+  SetRate(options, kMatmul, kSideStreaming, 950);
+  SetRate(options, kSideStreaming, kMatmul, 300);
   return options;
 }
 
@@ -111,7 +111,7 @@ TEST(SimulateSideKernelsTest, AttentionLosesNothingToThem) {
   TenKernels step;
   step.kit.SetUse(step.compute, kAttention);
   SimulationOptions options = ManyKernels();
-  Rate(options, kAttention, kSideStreaming) = 500;
+  SetRate(options, kAttention, kSideStreaming, 500);
   const RunRecord run = step.kit.Run(options);
   EXPECT_EQ(run.at(step.compute), (Interval{0, 100}));
   EXPECT_EQ(run.at(step.side), (Interval{0, 230}));
@@ -143,7 +143,7 @@ TEST(SimulateSideKernelsTest, AProductWaitsForOneOfThem) {
   kit.SetOwnTiles(product, 100, 100);
   kit.SetLaunches(side, 10);
   SimulationOptions options = ManyKernels();
-  Rate(options, kMatmul, kSideStreaming) = 1000;
+  SetRate(options, kMatmul, kSideStreaming, 1000);
   EXPECT_EQ(kit.Run(options).at(product), (Interval{20, 130}));
 }
 

@@ -9,7 +9,7 @@ namespace {
 Contention WithIdleWaits() {
   Contention contention;
   contention.idle_wait = Duration::FromNs(100);
-  contention.drift_permille = 100;
+  contention.drift = Share::FromPermille(100);
   contention.most_apart = Duration::FromNs(1000);
   return contention;
 }

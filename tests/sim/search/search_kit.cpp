@@ -3,7 +3,6 @@
 #include <sstream>
 
 #include "model/ir/graph_text.h"
-#include "tests/sim/test_cluster.h"
 
 namespace dcsim {
 namespace {
@@ -18,46 +17,6 @@ std::int64_t Width(int layer) {
 }
 
 }  // namespace
-
-Cluster ContendedCluster(std::uint64_t seed) {
-  Cluster cluster = HandCluster();
-  Random random(seed);
-  cluster.gpu.gaps.collective = Duration::FromNs(static_cast<std::int64_t>(random.Below(3)) * 700);
-  cluster.gpu.gaps.kernel = Duration::FromNs(static_cast<std::int64_t>(random.Below(3)) * 150);
-  cluster.gpu.gaps.queued = Duration::FromNs(static_cast<std::int64_t>(random.Below(3)) * 400);
-  Contention& contention = cluster.gpu.contention;
-  contention.measured = true;
-  contention.streaming_kernel = Duration::FromNs(static_cast<std::int64_t>(random.Below(2)) * 900);
-  contention.collective_start = Duration::FromNs(static_cast<std::int64_t>(random.Below(3)) * 800);
-  contention.first_permille = static_cast<int>(random.Below(3)) * 400;
-  contention.first_delay = Duration::FromUs(static_cast<std::int64_t>(random.Below(3)) * 3);
-  contention.most_apart = Duration::FromUs(static_cast<std::int64_t>(random.Below(3)) * 90);
-  contention.drift_permille = static_cast<int>(random.Below(3)) * 20;
-  if (random.Below(2) == 0) {
-    cluster.gpu.gaps.start = Duration::FromNs(static_cast<std::int64_t>(random.Below(3)) * 300);
-    contention.idle_wait = Duration::FromNs(static_cast<std::int64_t>(random.Below(3)) * 500);
-  }
-  for (Contention::Row& row : contention.permille) {
-    for (std::int32_t& permille : row) {
-      permille = 1000 - static_cast<std::int32_t>(random.Below(600));
-    }
-  }
-  contention.crowded_kernel = Duration::FromNs(static_cast<std::int64_t>(random.Below(2)) * 1'100);
-  if (random.Below(2) == 0) {
-    const auto some = [&random] {
-      return Duration::FromNs(static_cast<std::int64_t>(random.Below(3)) * 1'300);
-    };
-    cluster.copy_engines = CopyEngines{some(), some(), BytesPerSecond(90'000'000'000), 0.5};
-  }
-  if (random.Below(2) == 0) {
-    contention.beside_memory =
-        BesideMemory{Bytes::MiB(1),
-                     {{2, Duration::FromNs(900), {{Bytes::MiB(1), 1500}, {Bytes::MiB(64), 300}}}},
-                     static_cast<std::int32_t>(random.Below(2)) * 400};
-    cluster.shifted_shard_gathers = ShiftedShardGathers{Bytes::KiB(16), Duration::FromUs(2), 1.3};
-  }
-  return cluster;
-}
 
 Graph ProductChain(int layers) {
   constexpr std::int64_t kRows = 512;

@@ -8,9 +8,6 @@
 
 namespace dcsim {
 
-/// HandCluster with gaps, and slowdowns drawn by the seed: of collectives beside products, say.
-Cluster ContendedCluster(std::uint64_t seed);
-
 /// A chain of `layers` products, forward and backward, whose weights have 32 to 60 MiB:
 /// ZeRO-3 gathers each of them in the forward, and all but the first in the backward.
 Graph ProductChain(int layers);

@@ -5,6 +5,7 @@
 #include "model/passes/resolve.h"
 #include "model/passes/verify.h"
 #include "tests/sim/search/search_kit.h"
+#include "tests/sim/test_cluster.h"
 
 namespace dcsim {
 namespace {

@@ -1,0 +1,42 @@
+// A sample of what sweep-numbers draws (LOG.md has a million).
+
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "model/passes/resolve.h"
+#include "sim/analysis/predict.h"
+#include "sim/search/random.h"
+#include "tests/fuzz/exercise.h"
+#include "tests/fuzz/exercise_numbers.h"
+#include "tests/support/error_text.h"
+
+namespace dcsim {
+namespace {
+
+TEST(NumbersTest, StepsAreSimulatedOrRefused) {
+  Random random(1'000'003);
+  int simulated = 0;
+  for (int i = 0; i < 600; ++i) {
+    std::vector<std::uint8_t> bytes(48);
+    for (std::uint8_t& byte : bytes) {
+      byte = static_cast<std::uint8_t>(random.Below(256));
+    }
+    simulated += ExerciseNumbers(Draws(bytes)) ? 1 : 0;
+  }
+  EXPECT_GT(simulated, 300);
+}
+
+TEST(NumbersTest, AStepOfMoreThanADayIsRefused) {
+  Cluster cluster = FuzzCluster();
+  cluster.gpu.memory_bandwidth = BytesPerSecond(1);
+  const PredictionInputs inputs{FuzzGraph(), nullptr, cluster};
+  const Plan plan = Resolve(SpecOf(0), FuzzGraph(), 2);
+  const Schedule schedule = LowerFor(plan, inputs);
+  EXPECT_THAT(ErrorText([&] { EstimateWorks(schedule, FuzzGraph(), nullptr, cluster); }),
+              testing::StartsWith("a step takes more than a day"));
+}
+
+}  // namespace
+}  // namespace dcsim

@@ -1,0 +1,50 @@
+// sweep-numbers COUNT [SEED]: ExerciseNumbers with drawn bytes until COUNT steps were simulated,
+// and how many were refused besides. A step that lasts longer than ten seconds ends the program.
+// Every 10,000 draws it says where it is, so that a crash is found again from there.
+
+#include <cstdint>
+#include <cstdlib>
+#include <iostream>
+#include <unistd.h>
+#include <vector>
+
+#include "sim/search/random.h"
+#include "tests/fuzz/exercise_numbers.h"
+
+namespace {
+
+bool Simulates(std::uint64_t draw) {
+  constexpr std::size_t kBytes = 48;
+  dcsim::Random random(draw);
+  std::vector<std::uint8_t> bytes(kBytes);
+  for (std::uint8_t& byte : bytes) {
+    byte = static_cast<std::uint8_t>(random.Below(256));
+  }
+  constexpr unsigned kSeconds = 10;
+  alarm(kSeconds);
+  return dcsim::ExerciseNumbers(dcsim::Draws(bytes));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) {
+    std::cerr << "usage: sweep-numbers COUNT [SEED]\n";
+    return 2;
+  }
+  constexpr std::uint64_t kOften = 10'000;
+  const std::uint64_t count = std::strtoull(argv[1], nullptr, 10);
+  const std::uint64_t first = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 0;
+  std::uint64_t simulated = 0;
+  std::uint64_t draw = first;
+  for (; simulated < count; ++draw) {
+    if (draw % kOften == 0) {
+      std::cerr << "draw " << draw << "\n";
+    }
+    simulated += Simulates(draw) ? 1 : 0;
+  }
+  std::cout << "draws " << first << " to " << draw - 1 << ": " << simulated
+            << " steps simulated to the end, " << draw - first - simulated
+            << " refused or out of memory\n";
+  return 0;
+}
