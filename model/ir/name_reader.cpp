@@ -5,14 +5,14 @@
 namespace dcsim {
 
 std::optional<std::string> ReadName(const Json& value, const Path& path, Faults& faults) {
-  constexpr std::size_t kLongest = 200;
+  constexpr std::size_t kMostLetters = 200;
   constexpr std::string_view kLetters =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
   auto name = ReadString(value, path, faults);
   if (!name) {
     return std::nullopt;
   }
-  const bool fits = !name->empty() && name->size() <= kLongest && name->front() != '.' &&
+  const bool fits = !name->empty() && name->size() <= kMostLetters && name->front() != '.' &&
                     name->find_first_not_of(kLetters) == std::string::npos;
   if (!fits) {
     faults.Add(path,
