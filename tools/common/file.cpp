@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <set>
 #include <sys/stat.h>
+#include <tuple>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -41,19 +42,24 @@ void RejectMissing(const std::string& path) {
   }
 }
 
-/// What a file is whatever its name is: links and "./" have many names for one.
-using FileId = std::pair<dev_t, ino_t>;
+/// What a file is whatever its name is: links and "./" have many names for one. The time of its
+/// last change tells it from a later file that has got the number of one that is gone.
+using FileId = std::tuple<dev_t, ino_t, std::int64_t, std::int64_t>;
+
+FileId IdOf(const struct stat& status) {
+  return {status.st_dev, status.st_ino, status.st_ctim.tv_sec, status.st_ctim.tv_nsec};
+}
 
 /// The files that this process has read.
 class FilesRead {
  public:
   void Add(const struct stat& status) {
     const std::lock_guard lock(mutex_);
-    files_.insert({status.st_dev, status.st_ino});
+    files_.insert(IdOf(status));
   }
   bool Contains(const struct stat& status) {
     const std::lock_guard lock(mutex_);
-    return files_.contains({status.st_dev, status.st_ino});
+    return files_.contains(IdOf(status));
   }
 
  private:
