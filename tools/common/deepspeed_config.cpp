@@ -1,317 +1,201 @@
 #include "tools/common/deepspeed_config.h"
 
 #include <algorithm>
+#include <array>
 
-#include "tools/common/deepspeed_keys.h"
+#include "tools/common/deepspeed_checks.h"
+#include "tools/common/deepspeed_optimizer.h"
+#include "tools/common/deepspeed_settings.h"
+#include "tools/common/deepspeed_value.h"
 
 namespace dcsim {
 namespace {
 
-/// Null, false, 0, 1 for a group size, "none", or {"device": "none"}.
-bool IsOff(const Json& value) {
-  if (value.is_object()) {
-    return value.empty() || (value.contains("device") && value["device"] == "none");
-  }
-  return value.is_null() || value == false || value == 0 || value == 1 || value == -1 ||
-         value == 1.0 || value == "none";
-}
-
-class ConfigReader {
+/// Names by what is said of them, in the order of their first one.
+class Grouped {
  public:
-  ConfigReader(const Json& document, Faults& faults, int ranks)
-      : document_(document),
-        faults_(faults),
-        ranks_(ranks) {}
+  void Add(const std::string& what, const std::string& name) {
+    const auto found = std::find_if(groups_.begin(), groups_.end(),
+                                    [&](const auto& group) { return group.first == what; });
+    if (found == groups_.end()) {
+      groups_.push_back({what, {name}});
+    } else {
+      found->second.push_back(name);
+    }
+  }
 
-  DeepSpeedSpec Read(std::span<const std::string_view> policies) {
-    CheckTop();
-    if (const Json* zero = Section("zero_optimization", kZeroKeys)) {
-      ReadZero(*zero);
-    } else if (!document_.contains("zero_optimization")) {
-      faults_.Add("/zero_optimization", "is missing: without ZeRO there is nothing to schedule");
+  /// "a, b (checkpoints); c (reports)"
+  std::string Text() const {
+    std::vector<std::string> parts;
+    for (const auto& [what, names] : groups_) {
+      parts.push_back(Join(names, ", ") + " (" + what + ")");
     }
-    bool deepcompile = false;
-    bool offloads = false;
-    bool offloads_activations = false;
-    if (const Json* compile = Section("compile", kCompileKeys)) {
-      ReadFlag(*compile, "deepcompile", "/compile/deepcompile", deepcompile);
-      ReadFlag(*compile, "double_buffer", "/compile/double_buffer",
-               spec_.spec.options.double_buffer);
-      ReadFlag(*compile, "offload_opt_states", "/compile/offload_opt_states", offloads);
-      ReadFlag(*compile, "offload_activation", "/compile/offload_activation", offloads_activations);
+    return Join(parts, "; ");
+  }
+
+  bool empty() const { return groups_.empty(); }
+
+ private:
+  std::vector<std::pair<std::string, std::vector<std::string>>> groups_;
+};
+
+class SpecWriter {
+ public:
+  SpecWriter(const DeepSpeedCheck& check, KeyScope scope) : check_(check), scope_(scope) {}
+
+  DeepSpeedSpec Write(std::string_view policy) {
+    read_.spec = {{"format", "dc-plan-spec/1"}, {"policy", policy}};
+    Give("stage", check_.settings.Get("zero_optimization.stage"), "zero_optimization.stage");
+    for (const DeepSpeedKey* key : check_.settings.keys()) {
+      TakeKey(*key);
     }
-    ChoosePolicy(policies, deepcompile);
-    ChooseOffload(deepcompile && offloads);
-    spec_.spec.offload_activation =
-        deepcompile && offloads_activations && spec_.spec.options.stage == 3;
-    ReadBatches();
-    ReadClipping();
-    return std::move(spec_);
+    Give("gradient_accumulation_steps", ReadBatches(check_), "gradient_accumulation_steps");
+    GiveClipping();
+    if (scope_ == kCompiled3 && check_.settings.IsOn("compile.offload_opt_states")) {
+      // init_z3.py: the passes of step 1 and later.
+      Give("passes", Json{"offload_adam_states_for_init", "zero3_compile", "offload_adam_states"},
+           "compile.offload_opt_states");
+    }
+    CheckDTypes(check_);
+    CheckCombinations(check_, scope_);
+    const OptimizerChoice optimizer = ReadOptimizer(check_);
+    for (const auto& [key, value] : optimizer.options.items()) {
+      Give(key, value, "optimizer.type");
+    }
+    AddNotes(optimizer.note);
+    return std::move(read_);
   }
 
  private:
-  void Note(const std::string& sentence) { spec_.notes.push_back(sentence); }
+  void Give(std::string_view option, Json value, std::string_view path) {
+    read_.spec[std::string(option)] = std::move(value);
+    read_.origins[std::string(option)] = check_.settings.Pointer(path);
+  }
 
-  void CheckTop() {
-    for (const auto& [name, value] : document_.items()) {
-      const DeepSpeedKey* key = FindKey(kTopKeys, name);
-      if (key == nullptr) {
-        Note(name + " has no effect on a plan" + Nearest(kTopKeys, name));
-      } else if (key->meaning == KeyMeaning::kRefused && !IsOff(value)) {
-        faults_.Add("/" + name, "is not modelled");
-      }
+  void TakeKey(const DeepSpeedKey& key) {
+    const Json value = check_.settings.Get(key.path);
+    const std::string pointer = check_.settings.Pointer(key.path);
+    if ((key.scope & scope_) == 0) {
+      no_effect_.Add("only for " + ScopeText(key.scope), pointer.substr(1));
+    } else if (key.meaning == KeyMeaning::kNoEffect) {
+      no_effect_.Add(std::string(key.why), pointer.substr(1));
+    } else if (key.meaning == KeyMeaning::kRefused && !IsDeepSpeedDefault(key, value) &&
+               !IsModelDType(key, value)) {
+      check_.faults.Add(pointer, "not modelled: " + std::string(key.why));
+    } else if (key.meaning == KeyMeaning::kRead && !key.option.empty()) {
+      GiveOption(key, value);
     }
   }
 
-  /// A section, its keys checked, or null.
-  template <std::size_t kCount>
-  const Json* Section(const std::string& name, const std::array<DeepSpeedKey, kCount>& keys) {
-    if (!document_.contains(name)) {
-      return nullptr;
-    }
-    const Json& section = document_[name];
-    if (!section.is_object()) {
-      faults_.Add("/" + name, "expected an object");
-      return nullptr;
-    }
-    std::vector<std::string> ignored;
-    const std::string folder = "/" + name + "/";
-    for (const auto& [own, value] : section.items()) {
-      const DeepSpeedKey* key = FindKey(keys, own);
-      const std::string pointer = folder + own;
-      if (key == nullptr) {
-        faults_.Add(pointer, "unknown key '" + own + "'" + Nearest(keys, own));
-      } else if (key->meaning == KeyMeaning::kRefused && !IsOff(value)) {
-        faults_.Add(pointer, "is not modelled: no plan says what it does");
-      } else if (key->meaning == KeyMeaning::kIgnored) {
-        ignored.push_back(own);
-      }
-    }
-    if (!ignored.empty()) {
-      Note(name + ": without effect here: " + Join(ignored, ", "));
-    }
-    return &section;
+  /// A dtype that is the model's own changes nothing.
+  bool IsModelDType(const DeepSpeedKey& key, const Json& value) const {
+    const bool dtype =
+        key.path == "data_types.grad_accum_dtype" || key.path == "communication_data_type";
+    return dtype && value.is_string() &&
+           FindDeepSpeedDType(value.get<std::string>()) == RecordedDType(check_.job.graph);
   }
 
-  void ReadZero(const Json& zero) {
-    if (!zero.contains("stage")) {
-      faults_.Add("/zero_optimization/stage", "is missing; DeepSpeed's default is 0, no ZeRO");
+  void GiveOption(const DeepSpeedKey& key, const Json& value) {
+    constexpr std::array<std::string_view, 5> kElements = {"reduce_bucket", "prefetch_bucket",
+                                                           "persistence_threshold", "max_live",
+                                                           "max_reuse_distance"};
+    constexpr std::int64_t kMostElements = std::int64_t{1} << 50;  // of a spec's key
+    constexpr std::array<std::string_view, 4> kLater = {
+        "stage", "policy", "gradient_accumulation_steps", "gradient_clipping"};
+    if (std::find(kLater.begin(), kLater.end(), key.option) != kLater.end()) {
       return;
     }
-    ReadCount(zero, "stage", "/zero_optimization/stage", {1, 3}, spec_.spec.options.stage);
-    ReadCount(zero, "reduce_bucket_size", "/zero_optimization/reduce_bucket_size",
-              {1, std::int64_t{1} << 40}, spec_.spec.options.reduce_bucket);
-  }
-
-  struct Range {
-    std::int64_t least = 0;
-    std::int64_t most = 0;
-  };
-
-  /// A whole number, which JSON may also write as 5e8.
-  template <typename Integer>
-  bool ReadCount(const Json& object,
-                 const std::string& key,
-                 const std::string& pointer,
-                 Range range,
-                 Integer& target) {
-    if (!object.contains(key)) {
-      return false;
-    }
-    const Json& value = object[key];
-    if (value == "auto") {
-      faults_.Add(pointer, "\"auto\" is filled in by a trainer; write the number");
-      return false;
-    }
-    const double number = value.is_number() ? value.get<double>() : -1;
-    const bool whole = number == static_cast<double>(static_cast<std::int64_t>(number));
-    if (!whole || number < static_cast<double>(range.least) ||
-        number > static_cast<double>(range.most)) {
-      faults_.Add(pointer, "expected a whole number from " + std::to_string(range.least) + " to " +
-                               std::to_string(range.most) + ", found " + value.dump());
-      return false;
-    }
-    target = static_cast<Integer>(number);
-    return true;
-  }
-
-  void ReadFlag(const Json& object,
-                const std::string& key,
-                const std::string& pointer,
-                bool& target) {
-    if (!object.contains(key)) {
+    if (std::find(kElements.begin(), kElements.end(), key.option) == kElements.end()) {
+      Give(key.option, value, key.path);
       return;
     }
-    if (!object[key].is_boolean()) {
-      faults_.Add(pointer, "expected true or false, found " + object[key].dump());
-      return;
-    }
-    target = object[key].get<bool>();
+    const std::int64_t count = value.get<std::int64_t>();
+    const bool any = key.option != "reduce_bucket";  // more than all there are is all
+    Give(key.option, std::to_string(any ? std::min(count, kMostElements) : count) + " elements",
+         key.path);
   }
 
-  void ChoosePolicy(std::span<const std::string_view> policies, bool deepcompile) {
-    for (const std::string_view policy : policies) {
-      if (deepcompile && policy.starts_with("deepcompile-")) {
-        spec_.spec.policy = policy;
-      }
+  /// GRADIENT_CLIPPING_DEFAULT is 1.0.
+  void GiveClipping() {
+    const Json value = check_.settings.Get("gradient_clipping");
+    if (!check_.settings.Has("gradient_clipping")) {
+      read_.notes.push_back(
+          "gradient_clipping: 1.0, as DeepSpeed 0.19.8 clips where nothing is said");
     }
-    if (!deepcompile) {
-      Note(
-          "compile.deepcompile is off: the plan is that of plain-1, each gather at its use, not "
-          "that of eager ZeRO");
-    }
-  }
-
-  /// init_z3.py: the passes of step 1 and later; stages 1 and 2 do not look at the key.
-  void ChooseOffload(bool offloads) {
-    if (offloads && spec_.spec.options.stage == 3) {
-      spec_.spec.passes = {"offload_adam_states_for_init", "zero3_compile", "offload_adam_states"};
-      spec_.spec.options.offload_period = OffloadPeriod::kMicroStep;
+    if (value.is_number() && value.get<double>() > 0) {
+      Give("gradient_clipping", value, "gradient_clipping");
     }
   }
 
-  /// train_batch_size = micro batch * accumulation steps * ranks; two of them give the third.
-  void ReadBatches() {
-    constexpr Range kBatch{1, std::int64_t{1} << 40};
-    constexpr std::int64_t kMostSteps = 65535;
-    std::int64_t whole = 0;
-    std::int64_t micro = 0;
-    std::int64_t steps = 0;
-    const bool has_whole =
-        ReadCount(document_, "train_batch_size", "/train_batch_size", kBatch, whole);
-    const bool has_micro = ReadCount(document_, "train_micro_batch_size_per_gpu",
-                                     "/train_micro_batch_size_per_gpu", kBatch, micro);
-    const bool has_steps = ReadCount(document_, "gradient_accumulation_steps",
-                                     "/gradient_accumulation_steps", {1, kMostSteps}, steps);
-    if (has_whole && has_micro) {
-      const std::int64_t expected = whole / (micro * ranks_);
-      if (expected < 1 || expected > kMostSteps || expected * micro * ranks_ != whole ||
-          (has_steps && steps != expected)) {
-        faults_.Add("/train_batch_size", "expected micro batch * accumulation steps * " +
-                                             std::to_string(ranks_) + " ranks, found " +
-                                             std::to_string(whole));
-        return;
-      }
-      steps = expected;
+  void AddNotes(const std::string& optimizer) {
+    const auto& filled = check_.settings.filled();
+    if (!filled.empty()) {
+      read_.notes.push_back("\"auto\", as Hugging Face's Trainer fills it in: " +
+                            Join(filled, ", "));
     }
-    if (steps > 0) {
-      spec_.spec.options.gradient_accumulation_steps = static_cast<int>(steps);
+    if (!optimizer.empty()) {
+      read_.notes.push_back(optimizer);
+    }
+    const auto& unknown = check_.settings.unknown();
+    if (!unknown.empty()) {
+      read_.notes.push_back("no key that DeepSpeed 0.19.8 looks for: " + Join(unknown, "; "));
+    }
+    if (!no_effect_.empty()) {
+      read_.notes.push_back("no effect on this step's time and memory: " + no_effect_.Text());
     }
   }
 
-  void ReadClipping() {
-    if (!document_.contains("gradient_clipping")) {
-      spec_.spec.options.gradient_clipping = kDeepSpeedClipping;
-      Note("gradient_clipping: 1.0, as DeepSpeed 0.19.8 clips where nothing is said");
-      return;
-    }
-    const Json& value = document_["gradient_clipping"];
-    if (!value.is_number() || value.get<double>() < 0) {
-      faults_.Add("/gradient_clipping",
-                  "expected a norm of 0 (none) or more, found " + value.dump());
-    } else if (value.get<double>() > 0) {
-      spec_.spec.options.gradient_clipping = value.get<double>();
-    }
-  }
-
-  const Json& document_;
-  Faults& faults_;
-  int ranks_;
-  DeepSpeedSpec spec_;
+  const DeepSpeedCheck& check_;
+  KeyScope scope_;
+  DeepSpeedSpec read_;
+  Grouped no_effect_;
 };
 
-/// What no key of DeepSpeed's says, of a plan that DeepSpeed would not make by itself.
-std::vector<std::string> MissingOf(const Plan& plan, const Graph& graph) {
-  const ScheduleOptions& options = plan.options;
-  std::vector<std::string> missing;
-  if (options.stage == 3) {
-    missing.push_back(
-        "where each gather is issued and which share a launch: DeepCompile's prefetch "
-        "pass decides");
-    missing.push_back("which " + std::to_string(plan.persistent.size()) + " of " +
-                      std::to_string(graph.params.size()) +
-                      " parameters stay gathered: its selective_gather pass decides");
-  } else if (options.reduce_collective == ReduceCollective::kReduceScatter) {
-    missing.push_back("reduce_scatter: DeepCompile's ZeRO-1 and 2 use all-reduce");
+/// The newest of DeepCompile's, or the eager one.
+std::string PolicyFor(const DeepSpeedJob& job, bool deepcompile) {
+  std::string chosen = "deepspeed-eager";
+  for (const std::string_view policy : job.policies) {
+    if (deepcompile && policy.starts_with("deepcompile-")) {
+      chosen = policy;
+    }
   }
-  if (options.flush_collectives == FlushCollectives::kOnePerBucket) {
-    missing.push_back("one collective a bucket: DeepCompile calls one a parameter");
-  }
-  if (options.communicators == 2) {
-    missing.push_back("two communicators: DeepCompile has one");
-  }
-  if (options.gather_engine == Engine::kCopyEngine) {
-    missing.push_back(
-        "gathers by copy engines between two barriers a step: DeepCompile's symmetric_memory has "
-        "two a gather");
-  }
-  if (options.align_tensors) {
-    missing.push_back(
-        "tensors at multiples of 16 bytes: give the optimizer the parameters of odd size last");
-  }
-  if (options.fuse_casts) {
-    missing.push_back(
-        "gathers in the dtype that parameters are cast to: DeepCompile's prefetch pass undoes "
-        "them");
-  }
-  if (options.release == ReleaseMode::kEventOrdered && options.stage == 3) {
-    missing.push_back("release by event order: DeepCompile uses record_stream");
-  }
-  if (options.optimizer != OptimizerKernels::kFused) {
-    missing.push_back("the optimizer's kernels: choose them where the optimizer is made");
-  }
-  if (options.allocator == AllocatorMode::kExpandableSegments) {
-    missing.push_back("expandable segments: set PYTORCH_ALLOC_CONF=expandable_segments:True");
-  }
-  return missing;
-}
-
-/// Rows of the first input: the micro batch of the recording.
-std::int64_t MicroBatch(const Graph& graph) {
-  if (graph.inputs.empty()) {
-    return 1;
-  }
-  const auto& shape = graph.value(graph.inputs.front().value).shape;
-  return shape.empty() ? 1 : std::max<std::int64_t>(1, shape.front());
+  return chosen;
 }
 
 }  // namespace
 
 bool IsDeepSpeedConfig(const Json& document) {
+  constexpr std::array<std::string_view, 8> kSigns = {"zero_optimization",
+                                                      "train_batch_size",
+                                                      "train_micro_batch_size_per_gpu",
+                                                      "compile",
+                                                      "bf16",
+                                                      "fp16",
+                                                      "zero_allow_untested_optimizer",
+                                                      "scheduler"};
   return document.is_object() && !document.contains("format") &&
-         std::any_of(kTopKeys.begin(), kTopKeys.end(),
-                     [&document](const DeepSpeedKey& key) { return document.contains(key.name); });
+         std::any_of(kSigns.begin(), kSigns.end(),
+                     [&document](std::string_view key) { return document.contains(key); });
 }
 
 DeepSpeedSpec ReadDeepSpeedConfig(const Json& document,
                                   const Locator& locate,
-                                  std::span<const std::string_view> policies,
-                                  int ranks) {
+                                  const DeepSpeedJob& job) {
   Faults faults(locate);
-  DeepSpeedSpec spec = ConfigReader(document, faults, ranks).Read(policies);
+  const DeepSpeedSettings settings(document, job, faults);
+  const Json stage = settings.Get("zero_optimization.stage");
+  if (stage == 0 || !stage.is_number()) {
+    faults.Add(settings.Pointer("zero_optimization.stage"),
+               "ZeRO is off, so there is nothing to schedule: expected stage 1, 2 or 3");
+    faults.ThrowIfAny();
+  }
+  const bool deepcompile = settings.IsOn("compile.deepcompile");
+  const KeyScope scope =
+      deepcompile ? (stage == 3 ? kCompiled3 : kCompiled12) : (stage == 3 ? kEager3 : kEager12);
+  const DeepSpeedCheck check{settings, job, faults};
+  DeepSpeedSpec spec = SpecWriter(check, scope).Write(PolicyFor(job, deepcompile));
   faults.ThrowIfAny();
   return spec;
-}
-
-DeepSpeedOutput ClosestDeepSpeedConfig(const Plan& plan, const Graph& graph) {
-  const ScheduleOptions& options = plan.options;
-  const std::int64_t micro = MicroBatch(graph);
-  DeepSpeedOutput output;
-  output.config = {
-      {"train_batch_size", micro * options.gradient_accumulation_steps * plan.ranks},
-      {"train_micro_batch_size_per_gpu", micro},
-      {"gradient_accumulation_steps", options.gradient_accumulation_steps},
-  };
-  output.config["gradient_clipping"] = options.gradient_clipping.value_or(0.0);
-  const DType dtype = graph.params.empty() ? DType::kBFloat16 : graph.dtype(ParamId(0));
-  if (dtype == DType::kBFloat16 || dtype == DType::kFloat16) {
-    output.config[dtype == DType::kBFloat16 ? "bf16" : "fp16"] = {{"enabled", true}};
-  }
-  output.config["zero_optimization"] = {{"stage", options.stage},
-                                        {"reduce_bucket_size", options.reduce_bucket}};
-  output.config["compile"] = {{"deepcompile", true}, {"double_buffer", options.double_buffer}};
-  output.missing = MissingOf(plan, graph);
-  return output;
 }
 
 }  // namespace dcsim

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <map>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/ir/document.h"
@@ -9,30 +12,34 @@
 
 namespace dcsim {
 
+/// What a DeepSpeed configuration is read for: a recording, on so many data-parallel ranks.
+struct DeepSpeedJob {
+  const Graph& graph;
+  int ranks = 1;
+  std::span<const std::string_view> policies;  // that exist, oldest first
+};
+
 /// A DeepSpeed configuration as a plan spec, and what of it the spec does not hold.
 struct DeepSpeedSpec {
-  PlanSpec spec;
-  std::vector<std::string>
-      notes;  // one sentence each: keys that are unknown or have no effect here
+  Json spec;  // dc-plan-spec/1 with the keys that the file decides; a spec's reader adds defaults
+  std::map<std::string, std::string> origins;  // of a key of the spec: the JSON pointer in the file
+  std::vector<std::string> notes;              // one sentence each
 };
 
 /// True when a document is a DeepSpeed configuration: an object without "format" that has one of
-/// DeepSpeed's own keys.
+/// DeepSpeed's own sections or batch sizes.
 bool IsDeepSpeedConfig(const Json& document);
 
-/// Reads DeepSpeed's JSON (0.19.8). ZeRO stages 1 to 3, bucket, accumulation, clipping and
-/// DeepCompile's double_buffer become options of a spec; the policy is the newest
-/// "deepcompile-..." of `policies` where compile.deepcompile is on, else "plain-1".
+/// Reads DeepSpeed's JSON as DeepSpeed 0.19.8 does (docs/deepspeed_keys.md). The policy is the
+/// newest "deepcompile-…" of the job's where compile.deepcompile is on, else "deepspeed-eager".
+/// "auto" is filled in as Hugging Face's Trainer does it.
 ///
-///   ranks   data-parallel ranks, with which batch sizes give the accumulation steps
-///
-/// Throws Error with every fault: a stage that is no ZeRO, unknown keys of zero_optimization and
-/// compile with the nearest known one, features that change the schedule and are not modelled
-/// (offload, quantised or hierarchical collectives), values of the wrong type or range, "auto".
+/// Throws Error with every fault: what DeepSpeed refuses, what changes a step's time or memory in a
+/// way that no plan says, and batch sizes and dtypes that are not the recording's, with the command
+/// that records them.
 DeepSpeedSpec ReadDeepSpeedConfig(const Json& document,
                                   const Locator& locate,
-                                  std::span<const std::string_view> policies,
-                                  int ranks);
+                                  const DeepSpeedJob& job);
 
 /// The DeepSpeed configuration that comes closest to a plan, and what it cannot say.
 struct DeepSpeedOutput {

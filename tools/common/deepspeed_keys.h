@@ -1,147 +1,82 @@
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
-#include <vector>
-
-#include "model/base/text.h"
 
 namespace dcsim {
 
-/// GRADIENT_CLIPPING_DEFAULT of deepspeed/runtime/constants.py in 0.19.8.
-inline constexpr double kDeepSpeedClipping = 1.0;
+/// How DeepSpeed 0.19.8 takes a value. Keys of its pydantic classes (kFlag to kDevice) also take
+/// texts and numbers that stand for one, as pydantic does.
+enum class KeyType : std::uint8_t {
+  kFlag,
+  kOptionalFlag,  // or null
+  kCount,         // a whole number
+  kNumber,
+  kStage,            // 0 to 3
+  kDevice,           // "none", "cpu" or "nvme"
+  kPasses,           // null, or a list of "z1", "z3", "autosp" and "autotp"
+  kPlainFlag,        // as Python takes a truth value: DeepSpeed checks nothing
+  kPlainCount,       // a number that DeepSpeed calculates with, unchecked; null is none
+  kPlainNumber,      // the same, with a fraction
+  kText,             // or null
+  kStrictSection,    // an object: a key that it does not have is an error
+  kOptionalSection,  // the same, or null
+  kOpenSection,      // an object in which DeepSpeed looks for its keys and ignores others
+  kAny,              // DeepSpeed checks nothing that matters here
+};
 
-/// What a key of DeepSpeed's means for a schedule.
+/// What dc-sim does with a key.
 enum class KeyMeaning : std::uint8_t {
-  kRead,     // becomes an option
-  kIgnored,  // has no effect on a compiled step's time or memory, or none that plans describe
-  kRefused,  // changes the schedule in a way that is not modelled, unless it is off
+  kRead,      // becomes an option of the plan, or is compared with the recording
+  kNoEffect,  // on a step's time and memory
+  kRefused,   // unless it has its default: it changes what plans cannot say
+  kRemoved,   // DeepSpeed 0.19.8 refuses it
 };
 
-/// A key of DeepSpeed's configuration.
+/// Under which policies and stages a key has its meaning; elsewhere it has no effect.
+using KeyScope = std::uint8_t;
+inline constexpr KeyScope kEager12 = 1;
+inline constexpr KeyScope kEager3 = 2;
+inline constexpr KeyScope kCompiled12 = 4;
+inline constexpr KeyScope kCompiled3 = 8;
+inline constexpr KeyScope kEager = kEager12 | kEager3;
+inline constexpr KeyScope kCompiled = kCompiled12 | kCompiled3;
+inline constexpr KeyScope kStages12 = kEager12 | kCompiled12;
+inline constexpr KeyScope kStage3 = kEager3 | kCompiled3;
+inline constexpr KeyScope kAlways = kEager | kCompiled;
+
+/// One key of DeepSpeed's configuration.
 struct DeepSpeedKey {
-  std::string_view name;
-  KeyMeaning meaning = KeyMeaning::kIgnored;
+  std::string_view path;   // "zero_optimization.stage"
+  std::string_view alias;  // its other name in the same section; empty without one
+  KeyType type = KeyType::kAny;
+  std::string_view fallback;  // DeepSpeed's default, as JSON
+  KeyMeaning meaning = KeyMeaning::kNoEffect;
+  KeyScope scope = kAlways;
+  std::string_view option;         // kRead: the plan spec's key, where one key gives one
+  std::string_view why;            // what it does, or why it has no effect or is refused
+  std::int64_t least = INT64_MIN;  // of kCount
 };
 
-// deepspeed/runtime/zero/config.py of 0.19.8, aliases included.
-inline constexpr std::array<DeepSpeedKey, 52> kZeroKeys = {{
-    {"stage", KeyMeaning::kRead},
-    {"reduce_bucket_size", KeyMeaning::kRead},
-    {"offload_param", KeyMeaning::kRefused},
-    {"offload_optimizer", KeyMeaning::kRefused},
-    {"cpu_offload", KeyMeaning::kRefused},
-    {"cpu_offload_param", KeyMeaning::kRefused},
-    {"cpu_offload_use_pin_memory", KeyMeaning::kRefused},
-    {"zenflow", KeyMeaning::kRefused},
-    {"zero_hpz_partition_size", KeyMeaning::kRefused},
-    {"zero_quantized_weights", KeyMeaning::kRefused},
-    {"zero_quantized_nontrainable_weights", KeyMeaning::kRefused},
-    {"zero_quantized_gradients", KeyMeaning::kRefused},
-    {"parameter_alignment", KeyMeaning::kRefused},
-    {"contiguous_gradients"},
-    {"reduce_scatter"},
-    {"use_multi_rank_bucket_allreduce"},
-    {"allgather_partitions"},
-    {"allgather_bucket_size"},
-    {"overlap_comm"},
-    {"compute_grad_norm"},
-    {"load_from_fp32_weights"},
-    {"elastic_checkpoint"},
-    {"sub_group_size"},
-    {"stage3_prefetch_bucket_size"},
-    {"prefetch_bucket_size"},
-    {"stage3_param_persistence_threshold"},
-    {"param_persistence_threshold"},
-    {"stage3_model_persistence_threshold"},
-    {"model_persistence_threshold"},
-    {"stage3_max_live_parameters"},
-    {"max_live_parameters"},
-    {"stage3_max_reuse_distance"},
-    {"max_reuse_distance"},
-    {"stage3_gather_16bit_weights_on_model_save"},
-    {"gather_16bit_weights_on_model_save"},
-    {"stage3_module_granularity_threshold"},
-    {"stage3_use_all_reduce_for_fetch_params"},
-    {"stage3_allgather_sequential"},
-    {"ignore_unused_parameters"},
-    {"legacy_stage1"},
-    {"round_robin_gradients"},
-    {"memory_efficient_linear"},
-    {"pipeline_loading_checkpoint"},
-    {"override_module_apply"},
-    {"log_trace_cache_warnings"},
-    {"leaf_module"},
-    {"allgather_sequential"},
-    {"enable_sanity_checks"},
-    {"module_granularity_threshold"},
-    {"save_muon_momentum_buffer_in_memory"},
-    {"stage3_gather_fp16_weights_on_model_save"},
-    {"use_all_reduce_for_fetch_params"},
-}};
+/// All keys that DeepSpeed 0.19.8 knows and some that trainers add, by section.
+std::span<const DeepSpeedKey> DeepSpeedKeys();
 
-// deepspeed/compile/config.py of 0.19.8.
-inline constexpr std::array<DeepSpeedKey, 18> kCompileKeys = {{
-    {"deepcompile", KeyMeaning::kRead},
-    {"double_buffer", KeyMeaning::kRead},
-    {"offload_activation", KeyMeaning::kRead},
-    {"offload_opt_states", KeyMeaning::kRead},
-    {"offload_parameters", KeyMeaning::kRefused},
-    {"free_activation", KeyMeaning::kRefused},
-    {"sync_before_reduce", KeyMeaning::kRefused},
-    {"sync_after_reduce", KeyMeaning::kRefused},
-    {"sync_before_allgather", KeyMeaning::kRefused},
-    {"sync_after_allgather", KeyMeaning::kRefused},
-    {"passes", KeyMeaning::kRefused},
-    {"autoep_non_moe"},
-    {"free_activation_threshold"},
-    {"offload_activation_pin_memory"},
-    {"symmetric_memory"},
-    {"debug_log"},
-    {"keep_int_input_tensors"},
-    {"keep_all_input_tensors"},
-}};
+/// The key of that section ("" for the top level) and name, alias or not; null without one.
+const DeepSpeedKey* FindDeepSpeedKey(std::string_view section, std::string_view name);
 
-// The top level, where DeepSpeed takes any key: those with a meaning here.
-inline constexpr std::array<DeepSpeedKey, 16> kTopKeys = {{
-    {"zero_optimization", KeyMeaning::kRead},
-    {"compile", KeyMeaning::kRead},
-    {"gradient_accumulation_steps", KeyMeaning::kRead},
-    {"gradient_clipping", KeyMeaning::kRead},
-    {"train_batch_size", KeyMeaning::kRead},
-    {"train_micro_batch_size_per_gpu", KeyMeaning::kRead},
-    {"bf16"},
-    {"fp16"},
-    {"optimizer"},
-    {"scheduler"},
-    {"steps_per_print"},
-    {"wall_clock_breakdown"},
-    {"zero_allow_untested_optimizer"},
-    {"gradient_predivide_factor", KeyMeaning::kRefused},
-    {"communication_data_type", KeyMeaning::kRefused},
-    {"data_types"},
-}};
+/// ", did you mean 'x'?" among the keys of a section.
+std::string NearestDeepSpeedKey(std::string_view section, std::string_view name);
 
-/// The key of that name, or null.
-template <std::size_t kCount>
-const DeepSpeedKey* FindKey(const std::array<DeepSpeedKey, kCount>& keys, std::string_view name) {
-  const auto found = std::find_if(keys.begin(), keys.end(),
-                                  [name](const DeepSpeedKey& key) { return key.name == name; });
-  return found == keys.end() ? nullptr : &*found;
-}
+/// "stage" of "zero_optimization.stage", and "zero_optimization".
+std::string_view LastName(std::string_view path);
+std::string_view SectionOf(std::string_view path);
 
-/// ", did you mean 'x'?" among the keys.
-template <std::size_t kCount>
-std::string Nearest(const std::array<DeepSpeedKey, kCount>& keys, std::string_view name) {
-  std::vector<std::string_view> names;
-  names.reserve(keys.size());
-  for (const DeepSpeedKey& key : keys) {
-    names.push_back(key.name);
-  }
-  return DidYouMean(name, names);
-}
+/// Where a key has its meaning: "eager, ZeRO-3", or nothing where that is everywhere.
+std::string ScopeText(KeyScope scope);
+
+/// The table as a page of the documentation (docs/deepspeed_keys.md).
+std::string PrintDeepSpeedKeys();
 
 }  // namespace dcsim

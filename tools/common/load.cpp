@@ -18,6 +18,7 @@
 #include "tools/common/config_path.h"
 #include "tools/common/deepspeed_config.h"
 #include "tools/common/file.h"
+#include "tools/common/hjson.h"
 #include "tools/common/yaml_document.h"
 
 namespace dcsim {
@@ -54,17 +55,22 @@ Plan ResolveSpec(YamlDocument& document,
   return Resolve(spec, graph, ranks, measures ? MeasureForPolicy(*machine, ranks) : PolicyInputs());
 }
 
-/// A DeepSpeed configuration as the spec that it becomes. `notes` takes what the spec leaves out.
+/// A DeepSpeed configuration as the spec that it becomes, whose keys have their places in the file.
+/// `notes` takes what the spec leaves out.
 YamlDocument SpecOfDeepSpeedConfig(const YamlDocument& document,
                                    const std::string& path,
-                                   int ranks,
+                                   const DeepSpeedJob& job,
                                    std::ostream& notes) {
-  const DeepSpeedSpec read =
-      ReadDeepSpeedConfig(document.json(), document.locator(), PolicyNames(), ranks);
+  const Locator locate = document.locator();
+  DeepSpeedSpec read = ReadDeepSpeedConfig(document.json(), locate, job);
   for (const std::string& note : read.notes) {
     notes << path << ": " << note << "\n";
   }
-  return YamlDocument::Parse(PrintPlanSpec(read.spec).dump(), path);
+  std::map<std::string, std::string> places = {{"", path}};
+  for (const auto& [key, origin] : read.origins) {
+    places["/" + key] = locate(origin);
+  }
+  return {std::move(read.spec), std::move(places)};
 }
 
 Plan TakePlan(const Json& document,
@@ -140,7 +146,8 @@ Plan ReadPlanDocument(YamlDocument document,
                       std::ostream& notes) {
   const Json& json = document.json();
   if (IsDeepSpeedConfig(json)) {
-    YamlDocument spec = SpecOfDeepSpeedConfig(document, path, use.ranks, notes);
+    YamlDocument spec =
+        SpecOfDeepSpeedConfig(document, path, {use.graph, use.ranks, PolicyNames()}, notes);
     return ResolveSpec(spec, overrides, use.graph, use.ranks, use.machine);
   }
   const Json format = json.is_object() ? json.value("format", Json()) : Json();
@@ -159,7 +166,8 @@ YamlDocument LoadYaml(const std::string& path, const std::string& what) {
   if (!FileExists(path)) {
     throw Error(path + ": no such " + what + DidYouMeanFile(path));
   }
-  return YamlDocument::Parse(ReadFile(path), path);
+  const std::string text = ReadFile(path);
+  return IsHjson(text, path) ? ParseHjson(text, path) : YamlDocument::Parse(text, path);
 }
 
 Workload LoadWorkload(const std::string& folder) {

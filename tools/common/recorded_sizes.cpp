@@ -8,6 +8,7 @@
 #include "model/base/error.h"
 #include "tools/common/count_option.h"
 #include "tools/common/file.h"
+#include "tools/common/record_command.h"
 
 namespace dcsim {
 namespace {
@@ -33,6 +34,7 @@ std::optional<Recording> FindRecording(const Graph& graph) {
   Recording recording{options["batch"], options["sequence"], {}};
   options.erase("batch");
   options.erase("sequence");
+  options.erase("hidden_size");  // not every recording has it
   recording.others = std::move(options);
   return recording;
 }
@@ -83,47 +85,20 @@ std::string Describe(std::int64_t batch, std::int64_t sequence) {
   return "batch " + std::to_string(batch) + " and sequence " + std::to_string(sequence);
 }
 
-/// A workload's name with a size in it: "-batch4" in the place of the old one, or behind the name.
-void NameSize(const std::string& key, std::int64_t own, std::int64_t asked, std::string& name) {
-  if (own == asked) {
-    return;
-  }
-  const std::string old = "-" + key + std::to_string(own);
-  const std::size_t at = name.rfind(old);
-  const bool named = at != std::string::npos;
-  name.replace(named ? at : name.size(), named ? old.size() : 0, "-" + key + std::to_string(asked));
-}
-
-/// Gives an option of a command the value; one that is not there comes before "-o", the last one.
-void SetOption(const std::string& option, const std::string& value, std::string& command) {
-  const std::string lead = " " + option + " ";
-  const std::size_t at = command.find(lead);
-  if (at != std::string::npos) {
-    const std::size_t begin = at + lead.size();
-    command.replace(begin, std::min(command.find(' ', begin), command.size()) - begin, value);
-    return;
-  }
-  command.insert(std::min(command.rfind(" -o "), command.size()), lead + value);
-}
-
 /// The workload's command with other sizes and another place.
 std::string CommandFor(const Workload& workload,
                        const Recording& own,
                        std::int64_t batch,
                        std::int64_t sequence) {
-  std::string command = workload.graph.notes.command;
-  std::string name = workload.graph.name;
-  NameSize("batch", own.batch, batch, name);
-  NameSize("seq", own.sequence, sequence, name);
+  RecordCommand command(workload.graph);
+  command.NameSize("batch", own.batch, batch).NameSize("seq", own.sequence, sequence);
   if (own.batch != batch) {
-    SetOption("--batch", std::to_string(batch), command);
+    command.Set("--batch", std::to_string(batch));
   }
   if (own.sequence != sequence) {
-    SetOption("--seq", std::to_string(sequence), command);
+    command.Set("--seq", std::to_string(sequence));
   }
-  SetOption("--name", name, command);
-  SetOption("-o", (ParentOf(workload.folder) / name).lexically_normal().string(), command);
-  return command;
+  return command.Text(ParentOf(workload.folder).string());
 }
 
 [[noreturn]] void FailUnrecorded(const Workload& workload,

@@ -20,8 +20,8 @@ void NoteRecomputation(const StepOptions& options, const Graph& graph, const Pla
   if (plan.policy == "deepspeed-eager" && recorded.is_object() &&
       recorded.value("partitioner", "") == "mincut") {
     std::cerr << options.workload
-              << ": recorded with --partitioner mincut, which recomputes what eager autograd "
-                 "saves; peaks of deepspeed-eager hold for --partitioner default\n";
+              << ": deepspeed-eager's memory is a lower bound: recorded with --partitioner mincut, "
+                 "which recomputes what eager autograd saves; --partitioner default records it\n";
   }
 }
 

@@ -8,9 +8,16 @@
 
 namespace dcsim {
 
-/// A YAML file in the JSON form that the model's readers take, with the place of every field.
+/// A file in the JSON form that the model's readers take, with the place of every field.
 class YamlDocument {
  public:
+  YamlDocument() = default;
+
+  /// `places`: "`file`:line:column" by JSON pointer.
+  YamlDocument(Json json, std::map<std::string, std::string> places)
+      : json_(std::move(json)),
+        places_(std::move(places)) {}
+
   /// Throws Error "`file`:line:column: …" where the text is no YAML or no UTF-8, holds a key twice
   /// or a second document, uses tags, or is larger than a plan or cluster can be.
   static YamlDocument Parse(std::string_view text, const std::string& file);

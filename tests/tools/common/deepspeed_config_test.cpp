@@ -1,117 +1,260 @@
 #include "tools/common/deepspeed_config.h"
 
-#include <array>
-
 #include <gtest/gtest.h>
 
+#include "model/base/error.h"
+#include "model/ir/plan_reader.h"
 #include "model/passes/resolve.h"
-#include "tests/support/error_text.h"
 #include "tests/support/tiny_graphs.h"
 
 namespace dcsim {
 namespace {
 
-constexpr std::array<std::string_view, 2> kPolicies = {"plain-1", "deepcompile-9.9.9"};
-
-DeepSpeedSpec Read(const Json& document, int ranks = 4) {
-  return ReadDeepSpeedConfig(document, PointerLocator("ds.json"), kPolicies, ranks);
+/// TwoLayers has bfloat16 parameters and two rows.
+Json Base(int stage) {
+  return {{"train_micro_batch_size_per_gpu", 2},
+          {"bf16", {{"enabled", true}}},
+          {"zero_optimization", {{"stage", stage}}}};
 }
 
-TEST(DeepSpeedConfigTest, KeysBecomeOptions) {
-  const PlanSpec spec = Read({{"zero_optimization", {{"stage", 2}, {"reduce_bucket_size", 2e8}}},
-                              {"gradient_accumulation_steps", 3},
-                              {"gradient_clipping", 0.5},
-                              {"compile", {{"deepcompile", true}, {"double_buffer", false}}}})
-                            .spec;
-  EXPECT_EQ(spec.options.stage, 2);
+Json Compiled(int stage, const Json& keys = Json::object()) {
+  Json config = Base(stage);
+  config["compile"] = {{"deepcompile", true}};
+  config["compile"].update(keys);
+  return config;
+}
+
+Graph Recording(const Json& options = Json::object()) {
+  Graph graph = TwoLayers();
+  graph.name = "two";
+  graph.notes.options = options.dump();
+  graph.notes.command = "python -m dcrecord two.py:build -o traces/two";
+  return graph;
+}
+
+DeepSpeedSpec Read(const Json& document, const Graph& graph = Recording(), int ranks = 4) {
+  return ReadDeepSpeedConfig(document, PointerLocator("ds.json"), {graph, ranks, PolicyNames()});
+}
+
+PlanSpec SpecOf(const Json& document, const Graph& graph = Recording()) {
+  return ReadPlanSpec(Read(document, graph).spec, PointerLocator("spec"));
+}
+
+std::string Fault(const Json& document, const Graph& graph = Recording()) {
+  try {
+    Read(document, graph);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::string Notes(const Json& document, const Graph& graph = Recording()) {
+  return Join(Read(document, graph).notes, "\n");
+}
+
+bool Has(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+// Nothing but what the file decides is in the spec: the policy's defaults are the spec reader's.
+TEST(DeepSpeedConfigTest, DeepCompileHasItsPolicysDefaults) {
+  for (int stage = 1; stage <= 3; ++stage) {
+    const Json spec = {{"format", "dc-plan-spec/1"},
+                       {"policy", "deepcompile-0.19.8"},
+                       {"stage", stage},
+                       {"gradient_clipping", 1.0}};
+    EXPECT_EQ(SpecOf(Compiled(stage)), ReadPlanSpec(spec, PointerLocator("spec")));
+  }
+}
+
+TEST(DeepSpeedConfigTest, WithoutDeepCompileThePolicyIsEager) {
+  Json config = Base(3);
+  config["zero_optimization"].update({{"stage3_prefetch_bucket_size", 7},
+                                      {"param_persistence_threshold", 8},
+                                      {"stage3_max_live_parameters", 9},
+                                      {"max_reuse_distance", 1e15},
+                                      {"reduce_bucket_size", 2e8},
+                                      {"contiguous_gradients", false},
+                                      {"overlap_comm", true}});
+  const PlanSpec spec = SpecOf(config);
+  EXPECT_EQ(spec.policy, "deepspeed-eager");
+  EXPECT_EQ(spec.eager_gathers.prefetch_bucket, 7);
+  EXPECT_EQ(spec.eager_gathers.persistence_threshold, 8);
+  EXPECT_EQ(spec.eager_gathers.max_live, 9);
+  EXPECT_EQ(spec.eager_gathers.max_reuse_distance, 1'000'000'000'000'000);
   EXPECT_EQ(spec.options.reduce_bucket, 200'000'000);
-  EXPECT_EQ(spec.options.gradient_accumulation_steps, 3);
-  EXPECT_EQ(spec.options.gradient_clipping, 0.5);
+  EXPECT_FALSE(spec.options.contiguous_gradients);
+  EXPECT_EQ(spec.options.gradient_buckets, GradientBuckets::kEager);
+}
+
+TEST(DeepSpeedConfigTest, KeysOfCompileBecomeOptions) {
+  const PlanSpec spec = SpecOf(Compiled(3, {{"double_buffer", false},
+                                            {"sync_before_reduce", true},
+                                            {"sync_after_allgather", true},
+                                            {"offload_activation", true}}));
   EXPECT_FALSE(spec.options.double_buffer);
-  EXPECT_EQ(spec.policy, "deepcompile-9.9.9");
+  EXPECT_TRUE(spec.options.synchronize.before_reduce);
+  EXPECT_TRUE(spec.options.synchronize.after_allgather);
+  EXPECT_TRUE(spec.offload_activation);
+  const auto passes = SpecOf(Compiled(3, {{"offload_opt_states", true}})).passes;
+  EXPECT_EQ(passes, (std::vector<std::string>{"offload_adam_states_for_init", "zero3_compile",
+                                              "offload_adam_states"}));
+  EXPECT_EQ(SpecOf(Compiled(2, {{"offload_opt_states", true}})).passes, std::nullopt);
 }
 
-TEST(DeepSpeedConfigTest, WithoutDeepCompileThePolicyIsPlain) {
-  EXPECT_EQ(Read({{"zero_optimization", {{"stage", 3}}}}).spec.policy, "plain-1");
+TEST(DeepSpeedConfigTest, OffloadedParametersNeedBothKeys) {
+  Json config = Compiled(3, {{"offload_parameters", true}});
+  EXPECT_TRUE(Has(Fault(config), "compile/offload_parameters: moves nothing unless"));
+  config["zero_optimization"]["offload_param"] = {{"device", "cpu"}};
+  EXPECT_TRUE(SpecOf(config).options.offload_parameters);
+  config["compile"]["offload_parameters"] = false;
+  EXPECT_TRUE(Has(Fault(config), "offload_param/device: not modelled without"));
+  config["zero_optimization"]["offload_param"] = {{"pin_memory", true}};
+  EXPECT_EQ(Fault(config), "");
 }
 
-TEST(DeepSpeedConfigTest, OffloadedStatesBecomePassesOfStage3) {
-  const auto read = [](int stage, bool deepcompile) {
-    return Read({{"zero_optimization", {{"stage", stage}}},
-                 {"compile", {{"deepcompile", deepcompile}, {"offload_opt_states", true}}}})
-        .spec;
-  };
-  EXPECT_EQ(read(3, true).passes,
-            (std::vector<std::string>{"offload_adam_states_for_init", "zero3_compile",
-                                      "offload_adam_states"}));
-  EXPECT_EQ(read(3, true).options.offload_period, OffloadPeriod::kMicroStep);
-  EXPECT_EQ(read(2, true).passes, std::nullopt);
-  EXPECT_EQ(read(3, false).passes, std::nullopt);
-}
-
-TEST(DeepSpeedConfigTest, OffloadedActivationsAreStage3s) {
-  const auto read = [](int stage) {
-    return Read({{"zero_optimization", {{"stage", stage}}},
-                 {"compile", {{"deepcompile", true}, {"offload_activation", true}}}})
-        .spec.offload_activation;
-  };
-  EXPECT_TRUE(read(3));
-  EXPECT_FALSE(read(2));
-}
-
-// deepspeed/runtime/constants.py of 0.19.8: GRADIENT_CLIPPING_DEFAULT = 1.0; reduce_bucket_size
-// 5e8.
-TEST(DeepSpeedConfigTest, DefaultsAreDeepSpeeds) {
-  const DeepSpeedSpec read = Read({{"zero_optimization", {{"stage", 3}}}});
-  EXPECT_EQ(read.spec.options.gradient_clipping, 1.0);
-  EXPECT_EQ(read.spec.options.reduce_bucket, 500'000'000);
-  EXPECT_EQ(Read({{"zero_optimization", {{"stage", 3}}}, {"gradient_clipping", 0.0}})
-                .spec.options.gradient_clipping,
-            std::nullopt);
-}
-
-// 96 samples of all, 4 a GPU on 4 ranks: 6 micro-steps.
+// 4 ranks, two rows: 24 of all are three micro-steps.
 TEST(DeepSpeedConfigTest, BatchSizesGiveTheAccumulation) {
-  const Json config = {{"zero_optimization", {{"stage", 1}}},
-                       {"train_batch_size", 96},
-                       {"train_micro_batch_size_per_gpu", 4}};
-  EXPECT_EQ(Read(config).spec.options.gradient_accumulation_steps, 6);
-  EXPECT_NE(ErrorText([&] { Read(config, 5); }).find("train_batch_size"), std::string::npos);
+  Json config = Base(1);
+  config["train_batch_size"] = 24;
+  EXPECT_EQ(SpecOf(config).options.gradient_accumulation_steps, 3);
+  config.erase("train_micro_batch_size_per_gpu");
+  config["gradient_accumulation_steps"] = 3;
+  EXPECT_EQ(SpecOf(config).options.gradient_accumulation_steps, 3);
+  config["train_batch_size"] = 25;
+  EXPECT_TRUE(Has(Fault(config), "train_batch_size: expected"));
+  EXPECT_TRUE(Has(Fault({{"zero_optimization", {{"stage", 1}}}}), "is missing"));
 }
 
-TEST(DeepSpeedConfigTest, FaultsNameKeyAndNearestName) {
-  const std::string text = ErrorText([] {
-    Read({{"zero_optimization",
-           {{"stage", 3}, {"reduce_buket_size", 1}, {"offload_optimizer", {{"device", "cpu"}}}}},
-          {"compile", {{"deepcompil", true}}},
-          {"gradient_accumulation_steps", "auto"}});
-  });
-  EXPECT_NE(text.find("did you mean 'reduce_bucket_size'"), std::string::npos) << text;
-  EXPECT_NE(text.find("did you mean 'deepcompile'"), std::string::npos) << text;
-  EXPECT_NE(text.find("offload_optimizer: is not modelled"), std::string::npos) << text;
-  EXPECT_NE(text.find("\"auto\""), std::string::npos) << text;
+TEST(DeepSpeedConfigTest, AnotherMicroBatchIsRefusedWithTheCommand) {
+  Json config = Base(1);
+  config["train_micro_batch_size_per_gpu"] = 8;
+  const std::string fault = Fault(config);
+  EXPECT_TRUE(
+      Has(fault, "the file trains 8 rows a GPU in each micro-step, the recording two has 2"))
+      << fault;
+  EXPECT_TRUE(Has(fault,
+                  "python -m dcrecord two.py:build --batch 8 --name two-batch8 -o "
+                  "traces/two-batch8"))
+      << fault;
+}
+
+TEST(DeepSpeedConfigTest, AnotherDTypeIsRefusedWithTheCommand) {
+  Json config = Base(1);
+  config["bf16"] = {{"enabled", false}};
+  EXPECT_TRUE(Has(Fault(config), "--dtype float32 --name two-float32")) << Fault(config);
+  config["fp16"] = {{"enabled", true}};
+  EXPECT_TRUE(Has(Fault(config), "fp16/enabled: the file trains float16 parameters"));
+  config["bf16"] = {{"enabled", true}};
+  EXPECT_TRUE(Has(Fault(config), "DeepSpeed refuses fp16 and bf16 together"));
+  config.erase("fp16");
+  config["torch_autocast"] = {{"enabled", true}, {"dtype", "bfloat16"}};
+  EXPECT_TRUE(Has(Fault(config), "--autocast bfloat16"));
+}
+
+TEST(DeepSpeedConfigTest, ARecordingWithAutocastNeedsItInTheFile) {
+  EXPECT_TRUE(Has(Fault(Base(1), Recording({{"autocast", "bfloat16"}})),
+                  "the file trains with autocast to none"));
+}
+
+TEST(DeepSpeedConfigTest, WhatChangesTheStepIsRefusedByName) {
+  const auto refused = [](const std::string& section, const Json& keys) {
+    Json config = Base(3);
+    Json& place = section.empty() ? config : config[section];
+    place.update(keys);
+    return Fault(config);
+  };
+  EXPECT_TRUE(
+      Has(refused("zero_optimization", {{"overlap_comm", false}}), "overlap_comm: not mod"));
+  EXPECT_TRUE(Has(refused("zero_optimization", {{"offload_optimizer", {{"device", "cpu"}}}}),
+                  "offload_optimizer/device: not modelled"));
+  EXPECT_TRUE(Has(refused("zero_optimization", {{"zero_hpz_partition_size", 2}}), "not modelled"));
+  EXPECT_TRUE(
+      Has(refused("", {{"tensor_parallel", {{"autotp_size", 2}}}}), "autotp_size: not mod"));
+  EXPECT_TRUE(Has(refused("", {{"sequence_parallel_size", 2}}), "sequence_parallel_size: not mod"));
+  EXPECT_TRUE(Has(refused("", {{"optimizer", {{"type", "Adagrad"}}}}), "optimizer \"Adagrad\""));
+  EXPECT_TRUE(Has(refused("", {{"sparse_gradients", false}}), "DeepSpeed 0.19.8 refuses this key"));
+  EXPECT_TRUE(
+      Has(refused("zero_optimization", {{"mics_shard_size", 2}}), "refuses this key: MiCS"));
+  EXPECT_TRUE(
+      Has(refused("zero_optimization", {{"sub_group_size", 1}}), "sub_group_size: not mod"));
 }
 
 TEST(DeepSpeedConfigTest, WhatIsOffIsNoFault) {
-  EXPECT_EQ(Read({{"zero_optimization",
-                   {{"stage", 3},
-                    {"offload_optimizer", {{"device", "none"}}},
-                    {"offload_param", nullptr},
-                    {"zero_hpz_partition_size", 1},
-                    {"zero_quantized_weights", false}}}})
-                .spec.options.stage,
-            3);
+  Json config = Base(3);
+  config["zero_optimization"].update({{"offload_optimizer", {{"device", "none"}}},
+                                      {"offload_param", nullptr},
+                                      {"zero_hpz_partition_size", 1},
+                                      {"zero_quantized_weights", false}});
+  config.update({{"tensor_parallel", {{"autotp_size", 1}}},
+                 {"sequence_parallel_size", 1},
+                 {"pipeline", Json::object()},
+                 {"communication_data_type", "bf16"},
+                 {"data_types", {{"grad_accum_dtype", "bf16"}}}});
+  EXPECT_EQ(Fault(config), "");
 }
 
-TEST(DeepSpeedConfigTest, KeysWithoutEffectAreNamed) {
-  const auto notes = Read({{"zero_optimization", {{"stage", 3}, {"overlap_comm", true}}},
-                           {"compile", {{"deepcompile", true}}},
-                           {"gradient_clipping", 1.0},
-                           {"tensorboard", Json::object()}})
-                         .notes;
-  ASSERT_EQ(notes.size(), 2U);
-  EXPECT_NE(notes[0].find("tensorboard"), std::string::npos);
-  EXPECT_NE(notes[1].find("overlap_comm"), std::string::npos);
+TEST(DeepSpeedConfigTest, UnknownKeysAreDeepSpeeds) {
+  Json config = Base(3);
+  config["zero_optimization"]["reduce_buket_size"] = 1;
+  EXPECT_TRUE(Has(Fault(config),
+                  "has no key 'reduce_buket_size' here, did you mean "
+                  "'reduce_bucket_size'?"))
+      << Fault(config);
+  Json top = Base(3);
+  top["gradient_cliping"] = 1;
+  EXPECT_TRUE(Has(Notes(top), "gradient_cliping, did you mean 'gradient_clipping'?"));
+}
+
+TEST(DeepSpeedConfigTest, ValuesAreTakenAsPydanticTakesThem) {
+  Json config = Compiled(2);
+  config["zero_optimization"] = {{"stage", "2"}, {"reduce_bucket_size", "200_000_000"}};
+  config["compile"]["deepcompile"] = "true";
+  EXPECT_EQ(SpecOf(config).options.reduce_bucket, 200'000'000);
+  config["zero_optimization"]["reduce_bucket_size"] = 15099494.4;
+  EXPECT_TRUE(Has(Fault(config), "expected a whole number of 1 or more, found 15099494.4"));
+}
+
+TEST(DeepSpeedConfigTest, KeysWithoutEffectAreNamedWithTheReason) {
+  Json config = Compiled(1);
+  config["zero_optimization"]["overlap_comm"] = true;
+  config["scheduler"] = {{"type", "WarmupLR"}};
+  const std::string notes = Notes(config);
+  EXPECT_TRUE(Has(notes, "zero_optimization/overlap_comm (only for eager)")) << notes;
+  EXPECT_TRUE(Has(notes, "scheduler (learning, not time or memory)")) << notes;
+  EXPECT_TRUE(Has(notes, "optimizer: none in the file")) << notes;
+  EXPECT_TRUE(Has(notes, "gradient_clipping: 1.0")) << notes;
+}
+
+// transformers/integrations/deepspeed.py; a hidden size of 10.
+TEST(DeepSpeedConfigTest, AutoIsFilledAsTheTrainerDoes) {
+  Json config = Base(3);
+  config.update({{"train_batch_size", "auto"},
+                 {"train_micro_batch_size_per_gpu", "auto"},
+                 {"gradient_accumulation_steps", "auto"},
+                 {"gradient_clipping", "auto"},
+                 {"bf16", {{"enabled", "auto"}}},
+                 {"fp16", {{"enabled", "auto"}}}});
+  config["zero_optimization"].update({{"reduce_bucket_size", "auto"},
+                                      {"stage3_prefetch_bucket_size", "auto"},
+                                      {"stage3_param_persistence_threshold", "auto"}});
+  EXPECT_TRUE(Has(Fault(config), "hidden size, which this recording does not hold"));
+  const Graph graph = Recording({{"hidden_size", 10}});
+  const PlanSpec spec = SpecOf(config, graph);
+  EXPECT_EQ(spec.options.reduce_bucket, 100);
+  EXPECT_EQ(spec.eager_gathers.prefetch_bucket, 90);
+  EXPECT_EQ(spec.eager_gathers.persistence_threshold, 100);
+  EXPECT_EQ(spec.options.gradient_clipping, 1.0);
+  EXPECT_TRUE(Has(Notes(config, graph), "zero_optimization/reduce_bucket_size 100"));
+}
+
+TEST(DeepSpeedConfigTest, NullsAndZerosClipNothing) {
+  Json config = Base(1);
+  for (const Json& value : {Json(nullptr), Json(0), Json(0.0)}) {
+    config["gradient_clipping"] = value;
+    EXPECT_EQ(SpecOf(config).options.gradient_clipping, std::nullopt);
+  }
 }
 
 TEST(DeepSpeedConfigTest, OnlyDeepSpeedsFilesAreRecognised) {
@@ -123,7 +266,7 @@ TEST(DeepSpeedConfigTest, OnlyDeepSpeedsFilesAreRecognised) {
 
 // What was written is read back, for every option that DeepSpeed has.
 TEST(DeepSpeedConfigTest, OutputComesBack) {
-  const Graph graph = TwoLayers();
+  const Graph graph = Recording();
   for (int stage = 1; stage <= 3; ++stage) {
     PlanSpec spec = TinySpec(stage);
     spec.options.gradient_accumulation_steps = 5;
@@ -132,7 +275,12 @@ TEST(DeepSpeedConfigTest, OutputComesBack) {
       spec.options.gradient_clipping = 2.0;
     }
     const DeepSpeedOutput output = ClosestDeepSpeedConfig(Resolve(spec, graph, 4), graph);
-    EXPECT_EQ(Read(output.config).spec.options, spec.options);
+    const ScheduleOptions read = SpecOf(output.config).options;
+    EXPECT_EQ(read.stage, stage);
+    EXPECT_EQ(read.gradient_accumulation_steps, 5);
+    EXPECT_EQ(read.double_buffer, spec.options.double_buffer);
+    EXPECT_EQ(read.gradient_clipping, spec.options.gradient_clipping);
+    EXPECT_EQ(read.reduce_bucket, spec.options.reduce_bucket);
   }
 }
 

@@ -1,0 +1,121 @@
+#include "tools/common/deepspeed_keys.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "model/base/text.h"
+#include "tools/common/deepspeed_section_keys.h"
+#include "tools/common/deepspeed_top_keys.h"
+
+namespace dcsim {
+namespace {
+
+std::vector<DeepSpeedKey> AllKeys() {
+  std::vector<DeepSpeedKey> all;
+  const auto add = [&all](const auto& keys) { all.insert(all.end(), keys.begin(), keys.end()); };
+  add(kTopKeys);
+  add(kZeroKeys);
+  add(kCompileKeys);
+  add(kPrecisionKeys);
+  add(kRemovedKeys);
+  return all;
+}
+
+constexpr std::array<std::string_view, 15> kTypeNames = {
+    "flag",           "flag or null", "whole number", "number", "0 to 3", "none, cpu, nvme",
+    "list of passes", "flag",         "whole number", "number", "text",   "object",
+    "object or null", "object",       "any"};
+
+constexpr std::array<std::string_view, 4> kMeaningNames = {"read", "no effect", "refused",
+                                                           "removed in 0.19.8"};
+
+std::string MeaningText(const DeepSpeedKey& key) {
+  std::string text(kMeaningNames[static_cast<std::size_t>(key.meaning)]);
+  if (!key.option.empty()) {
+    text += ": `" + std::string(key.option) + "`";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::span<const DeepSpeedKey> DeepSpeedKeys() {
+  static const std::vector<DeepSpeedKey> keys = AllKeys();
+  return keys;
+}
+
+std::string_view LastName(std::string_view path) {
+  return path.substr(path.rfind('.') + 1);
+}
+
+std::string_view SectionOf(std::string_view path) {
+  const std::size_t dot = path.rfind('.');
+  return dot == std::string_view::npos ? std::string_view() : path.substr(0, dot);
+}
+
+const DeepSpeedKey* FindDeepSpeedKey(std::string_view section, std::string_view name) {
+  const auto keys = DeepSpeedKeys();
+  const auto found = std::find_if(keys.begin(), keys.end(), [&](const DeepSpeedKey& key) {
+    return SectionOf(key.path) == section && (LastName(key.path) == name || key.alias == name);
+  });
+  return found == keys.end() || name.empty() ? nullptr : &*found;
+}
+
+std::string NearestDeepSpeedKey(std::string_view section, std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const DeepSpeedKey& key : DeepSpeedKeys()) {
+    if (SectionOf(key.path) == section && key.meaning != KeyMeaning::kRemoved) {
+      names.push_back(LastName(key.path));
+      if (!key.alias.empty()) {
+        names.push_back(key.alias);
+      }
+    }
+  }
+  return DidYouMean(name, names);
+}
+
+std::string ScopeText(KeyScope scope) {
+  constexpr std::array<std::string_view, 16> kTexts = {"",
+                                                       "eager, ZeRO-1 and 2",
+                                                       "eager, ZeRO-3",
+                                                       "eager",
+                                                       "DeepCompile, ZeRO-1 and 2",
+                                                       "ZeRO-1 and 2",
+                                                       "",
+                                                       "",
+                                                       "DeepCompile, ZeRO-3",
+                                                       "",
+                                                       "ZeRO-3",
+                                                       "",
+                                                       "DeepCompile",
+                                                       "",
+                                                       "",
+                                                       ""};
+  return std::string(kTexts[scope]);
+}
+
+std::string PrintDeepSpeedKeys() {
+  std::string page =
+      "# DeepSpeed's keys\n\n"
+      "What dc-sim does with each key of a DeepSpeed 0.19.8 configuration. This page is printed "
+      "from the table that the reader uses (`tools/common/deepspeed_keys.h`).\n\n"
+      "- **read**: becomes the plan spec's option behind it ([plans.md](plans.md)), or does what "
+      "the last column says.\n"
+      "- **no effect** on the step's time and memory: accepted, with a note.\n"
+      "- **refused** unless it has its default: it changes what no plan says.\n"
+      "- **removed in 0.19.8**: refused, as DeepSpeed refuses it.\n\n"
+      "A key has its meaning under the policies and stages of the column \"for\"; elsewhere it has "
+      "no effect.\n\n"
+      "| key | type | default | dc-sim | for | |\n| --- | --- | --- | --- | --- | --- |\n";
+  for (const DeepSpeedKey& key : DeepSpeedKeys()) {
+    const std::string alias = key.alias.empty() ? "" : ", `" + std::string(key.alias) + "`";
+    const std::string fallback = key.fallback.empty() ? "" : "`" + std::string(key.fallback) + "`";
+    page += "| `" + std::string(key.path) + "`" + alias + " | " +
+            std::string(kTypeNames[static_cast<std::size_t>(key.type)]) + " | " + fallback + " | " +
+            MeaningText(key) + " | " + ScopeText(key.scope) + " | " + std::string(key.why) + " |\n";
+  }
+  return page;
+}
+
+}  // namespace dcsim

@@ -1,0 +1,100 @@
+#include "tools/common/deepspeed_optimizer.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+namespace dcsim {
+namespace {
+
+constexpr std::string_view kType = "optimizer.type";
+
+/// DEEPSPEED_OPTIMIZERS, which DeepSpeed knows in any spelling.
+constexpr std::array<std::string_view, 9> kOwnTypes = {
+    "adagrad", "adam", "adamw", "lamb", "muadam", "muadamw", "musgd", "lion", "muon"};
+
+std::string Canonical(const std::string& type) {
+  std::string lower = type;
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const bool own = std::find(kOwnTypes.begin(), kOwnTypes.end(), lower) != kOwnTypes.end();
+  return own ? lower : type;
+}
+
+/// Parameters that the optimizer's class takes.
+std::vector<std::string_view> ParametersOf(const std::string& type, bool torch_adam) {
+  if (type == "lion") {
+    return {"lr", "betas", "weight_decay", "set_grad_none"};
+  }
+  if (type == "SGD") {
+    return {"lr",       "momentum", "dampening",      "weight_decay", "nesterov",
+            "maximize", "foreach",  "differentiable", "fused"};
+  }
+  std::vector<std::string_view> own = {
+      "lr",      "betas",       "eps",        "weight_decay",
+      "amsgrad", "adam_w_mode", "torch_adam", "fp32_optimizer_states"};
+  if (torch_adam) {
+    own.insert(own.end(), {"maximize", "foreach", "capturable", "differentiable", "fused"});
+  } else {
+    own.insert(own.end(), {"bias_correction", "set_grad_none"});
+  }
+  return own;
+}
+
+void CheckParameters(const DeepSpeedCheck& check, const std::string& type, bool torch_adam) {
+  const Json params = check.settings.Get("optimizer.params");
+  const auto known = ParametersOf(type, torch_adam);
+  const std::string pointer = check.settings.Pointer("optimizer.params");
+  for (const auto& [name, value] : params.items()) {
+    if (name != "max_grad_norm" && std::find(known.begin(), known.end(), name) == known.end()) {
+      check.faults.Add(pointer + "/" + name, "DeepSpeed's " + type + " has no parameter '" + name +
+                                                 "'" + DidYouMean(name, known));
+    } else if (name == "amsgrad" && value != false && value != "auto") {
+      check.faults.Add(pointer + "/" + name, "not modelled: a state more");
+    } else if (name == "differentiable" && value != false) {
+      check.faults.Add(pointer + "/" + name, "not modelled");
+    }
+  }
+}
+
+bool IsSet(const Json& params, const char* name) {
+  const Json value = params.is_object() ? params.value(name, Json()) : Json();
+  return value == true || value == 1;
+}
+
+/// PyTorch's kernels by its own parameters; with neither it takes multi-tensor kernels on a GPU.
+std::string_view TorchKernels(const Json& params) {
+  if (IsSet(params, "fused")) {
+    return "fused";
+  }
+  const Json foreach = params.is_object() ? params.value("foreach", Json()) : Json();
+  return foreach == false ? "for_loop" : "foreach";
+}
+
+}  // namespace
+
+OptimizerChoice ReadOptimizer(const DeepSpeedCheck& check) {
+  const DeepSpeedSettings& settings = check.settings;
+  const Json type = settings.Get(kType);
+  if (!type.is_string()) {
+    return {Json::object(),
+            "optimizer: none in the file, so that of the calling script, taken for PyTorch's fused "
+            "AdamW"};
+  }
+  const std::string name = Canonical(type.get<std::string>());
+  const Json params = settings.Get("optimizer.params");
+  const bool torch_adam = settings.IsOn("optimizer.params.torch_adam");
+  if (name != "adamw" && name != "adam") {
+    check.faults.Add(settings.Pointer(kType),
+                     "not modelled: optimizer " + type.dump() + "; plans have AdamW");
+    return {Json::object(), ""};
+  }
+  CheckParameters(check, name, torch_adam);
+  if (name == "adam" && !settings.IsOn("optimizer.params.adam_w_mode")) {
+    check.faults.Add(settings.Pointer("optimizer.params.adam_w_mode"),
+                     "not modelled: Adam's own weight decay; plans have AdamW");
+  }
+  return {torch_adam ? Json{{"optimizer", TorchKernels(params)}} : Json::object(), ""};
+}
+
+}  // namespace dcsim

@@ -1,0 +1,183 @@
+#include "tools/common/deepspeed_settings.h"
+
+#include <algorithm>
+#include <array>
+
+#include "tools/common/deepspeed_value.h"
+
+namespace dcsim {
+namespace {
+
+/// The class of a section refuses keys that it does not have.
+bool IsStrict(std::string_view section) {
+  const DeepSpeedKey* key = FindDeepSpeedKey(SectionOf(section), LastName(section));
+  return key != nullptr &&
+         (key->type == KeyType::kStrictSection || key->type == KeyType::kOptionalSection);
+}
+
+}  // namespace
+
+std::optional<std::int64_t> RecordedRows(const Graph& graph) {
+  if (graph.inputs.empty()) {
+    return std::nullopt;
+  }
+  const auto& shape = graph.value(graph.inputs.front().value).shape;
+  return shape.empty() ? std::nullopt : std::optional(shape.front());
+}
+
+DType RecordedDType(const Graph& graph) {
+  return graph.params.empty() ? DType::kFloat32 : graph.dtype(ParamId(0));
+}
+
+Json RecordedOption(const Graph& graph, const std::string& name) {
+  const Json options = Json::parse(graph.notes.options, nullptr, /*allow_exceptions=*/false);
+  return options.is_object() ? options.value(name, Json()) : Json();
+}
+
+DeepSpeedSettings::DeepSpeedSettings(const Json& document, const DeepSpeedJob& job, Faults& faults)
+    : job_(job),
+      faults_(faults) {
+  Walk(document, "", "");
+}
+
+Json DeepSpeedSettings::Get(std::string_view path) const {
+  const auto found = values_.find(path);
+  if (found != values_.end()) {
+    return found->second;
+  }
+  const DeepSpeedKey* key = FindDeepSpeedKey(SectionOf(path), LastName(path));
+  return key == nullptr || key->fallback.empty() ? Json() : Json::parse(key->fallback);
+}
+
+std::string DeepSpeedSettings::Pointer(std::string_view path) const {
+  const auto found = pointers_.find(path);
+  if (found != pointers_.end()) {
+    return found->second;
+  }
+  const std::string_view section = SectionOf(path);
+  return (section.empty() ? std::string() : Pointer(section)) + "/" + std::string(LastName(path));
+}
+
+void DeepSpeedSettings::Walk(const Json& object,
+                             const std::string& section,
+                             const std::string& pointer) {
+  for (const auto& [name, value] : object.items()) {
+    const std::string own = std::string(pointer).append("/").append(name);
+    const DeepSpeedKey* key = FindDeepSpeedKey(section, name);
+    if (key == nullptr) {
+      TakeUnknown(section, name, own);
+    } else if (key->meaning == KeyMeaning::kRemoved) {
+      faults_.Add(own, "DeepSpeed 0.19.8 refuses this key: " + std::string(key->why));
+    } else {
+      Take(*key, value, own);
+    }
+  }
+}
+
+void DeepSpeedSettings::TakeUnknown(const std::string& section,
+                                    const std::string& name,
+                                    const std::string& pointer) {
+  if (IsStrict(section)) {
+    faults_.Add(pointer, "DeepSpeed 0.19.8 has no key '" + name + "' here" +
+                             NearestDeepSpeedKey(section, name));
+  } else if (section.empty() || section == "data_types" || section == "torch_autocast" ||
+             section == "optimizer") {
+    unknown_.push_back(pointer.substr(1) + NearestDeepSpeedKey(section, name));
+  }
+}
+
+void DeepSpeedSettings::Take(const DeepSpeedKey& key,
+                             const Json& value,
+                             const std::string& pointer) {
+  if (Has(key.path)) {
+    faults_.Add(pointer,
+                "the same key as " + Pointer(key.path).substr(1) + ": expected one of both");
+    return;
+  }
+  pointers_.insert_or_assign(std::string(key.path), pointer);
+  if (value == "auto") {
+    FillAuto(key, pointer);
+    return;
+  }
+  if (key.path == "zero_optimization" && value.is_boolean()) {
+    Put(key, Json::object(), pointer);
+    Put(*FindDeepSpeedKey("zero_optimization", "stage"), value == true ? 1 : 0, pointer);
+    return;
+  }
+  if (key.path == "bf16" && value.is_null()) {
+    return;
+  }
+  TakenValue taken = TakeDeepSpeedValue(key, value);
+  if (!taken.fault.empty()) {
+    faults_.Add(pointer, taken.fault);
+    return;
+  }
+  const bool section = key.type == KeyType::kStrictSection || key.type == KeyType::kOpenSection ||
+                       key.type == KeyType::kOptionalSection;
+  Put(key, std::move(taken.value), pointer);
+  if (section && value.is_object()) {
+    Walk(value, std::string(key.path), pointer);
+  }
+}
+
+void DeepSpeedSettings::Put(const DeepSpeedKey& key, Json value, const std::string& pointer) {
+  values_.insert_or_assign(std::string(key.path), std::move(value));
+  pointers_.insert_or_assign(std::string(key.path), pointer);
+  keys_.push_back(&key);
+}
+
+void DeepSpeedSettings::Fill(const DeepSpeedKey& key,
+                             const Json& value,
+                             const std::string& pointer) {
+  filled_.push_back(pointer.substr(1) + " " + value.dump());
+  Put(key, value, pointer);
+}
+
+/// transformers/integrations/deepspeed.py, HfTrainerDeepSpeedConfig.
+void DeepSpeedSettings::FillAuto(const DeepSpeedKey& key, const std::string& pointer) {
+  const DType dtype = RecordedDType(job_.graph);
+  if (key.path == "train_micro_batch_size_per_gpu") {
+    Fill(key, RecordedRows(job_.graph).value_or(1), pointer);
+  } else if (key.path == "gradient_accumulation_steps") {
+    Fill(key, 1, pointer);
+  } else if (key.path == "train_batch_size") {
+    filled_.push_back("train_batch_size by the other two and the ranks");
+  } else if (key.path == "gradient_clipping") {
+    Fill(key, 1.0, pointer);
+  } else if (key.path == "bf16.enabled") {
+    Fill(key, dtype == DType::kBFloat16, pointer);
+  } else if (key.path == "fp16.enabled") {
+    Fill(key, dtype == DType::kFloat16, pointer);
+  } else if (key.path == "zero_optimization.reduce_bucket_size" ||
+             key.path == "zero_optimization.prefetch_bucket_size" ||
+             key.path == "zero_optimization.param_persistence_threshold") {
+    FillFromHiddenSize(key, pointer);
+  } else if (IsStrict(SectionOf(key.path)) || key.meaning == KeyMeaning::kNoEffect ||
+             key.fallback == "\"auto\"") {
+    filled_.push_back(pointer.substr(1) + " DeepSpeed's default");
+  } else {
+    faults_.Add(pointer,
+                "\"auto\" is nothing that Hugging Face's Trainer fills in here: write a "
+                "value");
+  }
+}
+
+void DeepSpeedSettings::FillFromHiddenSize(const DeepSpeedKey& key, const std::string& pointer) {
+  const Json hidden = RecordedOption(job_.graph, "hidden_size");
+  if (!hidden.is_number_integer() || hidden.get<std::int64_t>() < 1) {
+    faults_.Add(pointer,
+                "\"auto\" is filled in from the model's hidden size, which this recording does not "
+                "hold: write the number");
+    return;
+  }
+  const std::int64_t size = hidden.get<std::int64_t>();
+  if (key.path == "zero_optimization.reduce_bucket_size") {
+    Fill(key, size * size, pointer);
+  } else if (key.path == "zero_optimization.prefetch_bucket_size") {
+    Fill(key, static_cast<std::int64_t>(0.9 * static_cast<double>(size * size)), pointer);
+  } else {
+    Fill(key, 10 * size, pointer);
+  }
+}
+
+}  // namespace dcsim

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "model/ir/graph.h"
+
+namespace dcsim {
+
+/// The command of dcrecord that made a graph, to be changed so that it makes another one.
+class RecordCommand {
+ public:
+  explicit RecordCommand(const Graph& graph);
+
+  /// Gives an option ("--batch") the value; one that is not there comes before "-o".
+  RecordCommand& Set(const std::string& option, const std::string& value);
+  /// Gives the workload a name with the size in it: "-batch4" in the place of the old one, or
+  /// behind the name.
+  RecordCommand& NameSize(const std::string& key, std::int64_t own, std::int64_t asked);
+  /// Adds to the workload's name, once.
+  RecordCommand& NameSuffix(const std::string& suffix);
+
+  /// The command, with the name as --name and the last part of -o, in that folder. Empty where the
+  /// graph does not say how it was recorded.
+  std::string Text(const std::string& folder) const;
+  /// The same in the folder where the recording was put.
+  std::string Text() const;
+
+ private:
+  std::string command_;
+  std::string name_;
+};
+
+}  // namespace dcsim
