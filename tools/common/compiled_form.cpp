@@ -6,6 +6,7 @@
 #include "model/base/error.h"
 #include "model/graph/borrowed_profile.h"
 #include "model/ir/graph_reader.h"
+#include "tools/common/config_path.h"
 #include "tools/common/deepspeed_config.h"
 #include "tools/common/file.h"
 
@@ -34,7 +35,7 @@ bool IsSameModel(const Graph& a, const Graph& b) {
 }  // namespace
 
 AskedForm FindForm(const std::string& plan, const std::vector<Override>& overrides) {
-  const YamlDocument document = LoadYaml(plan, "plan file");
+  const YamlDocument document = LoadYaml(FindConfig(plan, "plans", "plan file"), "plan file");
   Json json = document.json();
   if (json.is_object() && json.value("format", Json()) == "dc-collectives/1") {
     json = Json(json.value("plan", Json()));
