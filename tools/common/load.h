@@ -46,7 +46,8 @@ ProfiledWorkload LoadProfiledWorkload(const std::string& folder,
                                       const std::string& gpu,
                                       OpTimes times = OpTimes::kProfiled);
 
-/// Reads a YAML or JSON file (IsHjson); `what` it is is said when it is missing, with the nearest name beside it.
+/// Reads a YAML or JSON file (IsHjson); `what` it is is said when it is missing, with the nearest
+/// name beside it.
 YamlDocument LoadYaml(const std::string& path, const std::string& what);
 
 /// Reads a space file (dc-space/1).
