@@ -1,6 +1,7 @@
 #include "model/base/scaled.h"
 #include "model/cost/cluster.h"
 #include "model/cost/gpu_reader.h"
+#include "model/cost/machine_fields.h"
 #include "model/ir/name_reader.h"
 
 namespace dcsim {

@@ -2,7 +2,7 @@
 
 #include <functional>
 
-#include "model/cost/gpu_reader.h"
+#include "model/cost/machine_fields.h"
 
 namespace dcsim {
 namespace {

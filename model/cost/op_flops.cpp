@@ -240,7 +240,8 @@ OpClass ClassifyOp(const Graph& graph, OpId id) {
   if (IsAttention(target)) {
     return IsBackward(target) ? OpClass::kAttentionBackward : OpClass::kAttention;
   }
-  if (HasProductWord(target)) {
+  // A Triton kernel is named after what it fuses, of which no product is one.
+  if (!graph.op(id).launch && HasProductWord(target)) {
     FailOnProduct(graph, id,
                   "a product whose time and FLOPs are not modelled; aten::mm, addmm, bmm, baddbmm, "
                   "_grouped_mm, convolution and fused attention are");

@@ -7,9 +7,8 @@
 
 #include "model/base/error.h"
 #include "model/base/scaled.h"
-#include "model/cost/collective_cost.h"
+#include "model/cost/collective_work_cost.h"
 #include "model/cost/concatenation.h"
-#include "model/cost/copy_gather_time.h"
 #include "model/cost/memory_load.h"
 #include "model/cost/multiprocessor_share.h"
 #include "model/cost/op_flops.h"
@@ -125,81 +124,6 @@ WorkCost OpCost(const CostInputs& inputs, OpId id) {
   return cost;
 }
 
-/// The tensors of its calls, and where they and their shards begin.
-std::vector<CollectivePart> CallsOf(const CostInputs& inputs, const Collective& collective) {
-  std::vector<CollectivePart> calls;
-  const std::int64_t element = ElementBytes(collective.dtype);
-  const bool gathers = collective.kind == CollectiveKind::kAllGather;
-  for (const CollectiveCall& call : collective.calls) {
-    const std::size_t param = call.param.index();
-    const bool shifted =
-        gathers && param < inputs.shifted_shards.size() && inputs.shifted_shards[param];
-    calls.push_back({Bytes(call.elements * element), Bytes(call.offset * element), shifted});
-  }
-  return calls;
-}
-
-/// A gather by copy engines: its calls' copies run one after the other, one copy a rank.
-WorkCost CopyEngineCost(const CostInputs& inputs, const Collective& collective) {
-  const CopyGather gather =
-      CopyGatherTime(inputs.cluster, CallsOf(inputs, collective), collective.ranks);
-  const double copies = static_cast<double>(collective.launches()) * collective.ranks;
-  return {.device = gather.whole.time,
-          .host = Scaled(inputs.cluster.host.copy, copies),
-          .source = gather.whole.source,
-          .use = CollectiveUse(collective.engine, collective.ranks),
-          .of_link = gather.whole.of_link,
-          .distance = gather.whole.distance,
-          .beside_memory = inputs.cluster.gpu.contention.GatherLongerBesideMemory(collective.ranks),
-          .launches = static_cast<std::int32_t>(collective.launches()),
-          .own_shard = gather.own_shards};
-}
-
-/// What NCCL gets of it: the calls of a group, or all of a bucket as one.
-std::vector<CollectivePart> LaunchedCalls(const CostInputs& inputs, const Collective& collective) {
-  if (collective.one_launch) {
-    return {{collective.payload(), Bytes(0)}};
-  }
-  return CallsOf(inputs, collective);
-}
-
-/// One rank's gather in place has nothing to copy, and so does a bucket that is reduced
-/// as one, which ranks sum into their parts of it: NCCL launches nothing.
-bool HasNothingToMove(const Collective& collective) {
-  if (collective.ranks > 1) {
-    return false;
-  }
-  if (collective.kind == CollectiveKind::kReduceScatter) {
-    return collective.one_launch;
-  }
-  return collective.kind == CollectiveKind::kAllGather && collective.in_place;
-}
-
-WorkCost CollectiveCost(const CostInputs& inputs, const Collective& collective) {
-  if (collective.engine == Engine::kCopyEngine) {
-    return CopyEngineCost(inputs, collective);
-  }
-  const std::vector<CollectivePart> parts = LaunchedCalls(inputs, collective);
-  const Estimate estimate =
-      HasNothingToMove(collective)
-          ? Estimate{Duration(), Source::kEstimated}
-          : GroupTime(inputs.cluster, collective.kind, parts, collective.ranks);
-  const auto launches = static_cast<std::int64_t>(collective.launches());
-  const HostCosts& host = inputs.cluster.host;
-  return {.device = estimate.time,
-          .host = host.collective + host.grouped * (launches - 1),
-          .further = collective.ranks == 1 ? host.grouped * (launches - 1) : Duration(),
-          .source = estimate.source,
-          .use = CollectiveUse(collective.engine, collective.ranks),
-          .of_link = estimate.of_link,
-          .distance = estimate.distance,
-          .demand = GroupDemand(inputs.cluster, collective.kind, parts, collective.ranks),
-          .beside_memory = inputs.cluster.gpu.contention.LongerBesideMemory(collective.payload(),
-                                                                            collective.ranks),
-          .launches = collective.ranks == 1 ? static_cast<std::int32_t>(launches) : 1,
-          .start = CollectiveStart(inputs.cluster, collective.ranks)};
-}
-
 /// Rate of memory work: measured for its pattern, or the roofline's.
 std::pair<double, Source> PatternRateOf(const Cluster& cluster, MemoryPattern pattern) {
   if (const auto measured = FindRate(cluster, pattern)) {
@@ -305,7 +229,8 @@ WorkCost CostOf(const CostInputs& inputs, const Work& work) {
     case Work::Kind::kOp:
       return OpCost(inputs, OpId(work.subject));
     case Work::Kind::kCollective:
-      return CollectiveCost(inputs, inputs.schedule.collective(CollectiveId(work.subject)));
+      return CollectiveWorkCost(inputs.cluster, inputs.shifted_shards,
+                                inputs.schedule.collective(CollectiveId(work.subject)));
     case Work::Kind::kMemory:
       return MemoryCost(inputs, work);
     case Work::Kind::kNone:

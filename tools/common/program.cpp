@@ -5,12 +5,12 @@
 #include <fcntl.h>
 #include <iostream>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "dcsim_version.h"
 #include "model/base/error.h"
 #include "model/base/text.h"
+#include "model/ir/document.h"
 #include "tools/common/utf8.h"
 
 namespace dcsim {
@@ -88,7 +88,7 @@ int RunGuarded(const std::string& who,
     return Fail(who, error.what(), ExitCode::kBadInput);
   } catch (const SystemError& error) {
     return Fail(who, error.what(), ExitCode::kSystemFailure);
-  } catch (const nlohmann::json::exception& error) {
+  } catch (const Json::exception& error) {
     return Fail(who, during + "a document holds what it should not: " + error.what(),
                 ExitCode::kBadInput);
   } catch (const std::bad_alloc&) {
