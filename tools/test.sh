@@ -36,10 +36,10 @@ if [ ! -e "$VENV/ready" ]; then
   # Headers that otherwise come with a toolkit, and that torch's own requirements leave out.
   "$VENV/bin/pip" install --quiet torch==2.11.0 'cuda-toolkit[cccl,crt]==13.0.2' ||
     fail "pip cannot install torch==2.11.0; is there a network?"
-  "$VENV/bin/pip" install --quiet -e "./tools/dcrecord[test]" || fail "pip cannot install the recorder's requirements"
+  "$VENV/bin/pip" install --quiet -e "./tools/python[test]" || fail "pip cannot install the recorder's requirements"
   touch "$VENV/ready"
 fi
-"$VENV/bin/pip" install --quiet -e "./tools/dcrecord[test]" || fail "pip cannot install the recorder"
+"$VENV/bin/pip" install --quiet -e "./tools/python[test]" || fail "pip cannot install the recorder"
 
 stage "formatting"
 git ls-files '*.cpp' '*.h' | xargs clang-format --dry-run --Werror || fail "run clang-format -i on the files above"
@@ -63,6 +63,12 @@ for release in 0.17.1 0.19.6 0.19.8; do
   PYTHONPATH="$VENV-deepspeed-$release" "$VENV/bin/python" tools/oracles/record_deepcompile.py \
     --check tests/data/deepcompile >/dev/null || fail "DeepSpeed's passes decide something else"
 done
+
+stage "schedules inside DeepSpeed"
+PYTHONPATH="$VENV-deepspeed-0.19.6" "$VENV/bin/python" -m pytest -q tests/deepspeed/test_placing.py ||
+  fail "schedules inside DeepSpeed 0.19.6 failed"
+PYTHONPATH="$VENV-deepspeed-0.19.8" "$VENV/bin/python" -m pytest -q tests/deepspeed ||
+  fail "schedules inside DeepSpeed 0.19.8 failed"
 
 stage "building the tests with address and undefined-behaviour sanitizers"
 build asan

@@ -47,6 +47,12 @@ class Driver {
   ParetoFront& front() { return front_; }
   bool stopped() const { return result_.stopped; }
 
+  /// Goes on with nothing found.
+  void Forget() {
+    front_ = ParetoFront();
+    least_.reset();
+  }
+
   SearchResult Finish(bool complete) {
     result_.front = front_.members();
     if (result_.front.empty()) {
@@ -129,8 +135,60 @@ class Starts : public SearchStrategy {
 /// the rest.
 constexpr double kLocalShare = 0.8;
 
+/// Whether the space holds schedules that release in this way.
+bool Releases(const SearchSpace& space, ReleaseMode mode) {
+  return std::any_of(space.options.begin(), space.options.end(),
+                     [mode](const ScheduleOptions& options) { return options.release == mode; });
+}
+
+/// Sets the release of all options; what is then the same stays once.
+void ReleaseAll(SearchSpace& space, ReleaseMode mode) {
+  std::vector<ScheduleOptions> kept;
+  for (ScheduleOptions options : space.options) {
+    options.release = mode;
+    if (std::find(kept.begin(), kept.end(), options) == kept.end()) {
+      kept.push_back(options);
+    }
+  }
+  space.options = std::move(kept);
+}
+
+/// The members of a front as the space has them: with each release that it lists for their options.
+/// What the space does not hold, a start, stays as it is.
+class Releasings : public SearchStrategy {
+ public:
+  Releasings(const std::vector<Scored>& front, const SearchSpace& space) {
+    for (const Scored& scored : front) {
+      AddAll(scored.candidate, space);
+    }
+  }
+  std::string_view name() const override { return "record_stream"; }
+  std::vector<Candidate> Ask() override { return std::move(candidates_); }
+  void Tell(std::span<const Scored>) override { candidates_.clear(); }
+
+ private:
+  void AddAll(Candidate candidate, const SearchSpace& space) {
+    bool held = false;
+    for (const ScheduleOptions& options : space.options) {
+      ScheduleOptions alike = candidate.options;
+      alike.release = options.release;
+      if (alike == options) {
+        candidates_.push_back(candidate);
+        candidates_.back().options = options;
+        held = true;
+      }
+    }
+    if (!held) {
+      candidates_.push_back(std::move(candidate));
+    }
+  }
+
+  std::vector<Candidate> candidates_;
+};
+
 SearchResult SearchByDefault(Evaluator& evaluator,
                              const Moves& moves,
+                             const SearchSpace& space,
                              const SearchSettings& settings) {
   constexpr std::size_t kPersistenceStarts = 12;
   constexpr std::size_t kLocalStarts = 16;
@@ -148,6 +206,11 @@ SearchResult SearchByDefault(Evaluator& evaluator,
   found.resize(std::min(found.size(), kLocalStarts));
   driver.Run(*MakeLocalSearch(moves, found, settings.seed), until);
   driver.Run(*MakeEvolution(moves, driver.front(), settings.seed + 1), settings.budget);
+  if (Releases(space, ReleaseMode::kRecordStream)) {
+    Releasings releasings(driver.front().members(), space);
+    driver.Forget();
+    driver.Run(releasings, UINT64_MAX);
+  }
   return driver.Finish(/*complete=*/false);
 }
 
@@ -160,10 +223,14 @@ SearchResult Search(Evaluator& evaluator,
   const SearchProblem& problem = evaluator.problem();
   LeaveOutUselessFusing(problem.inputs.graph, decided);
   DecideAlignment(problem.inputs.graph, problem.ranks, decided);
-  const Moves moves(problem, decided);
   if (settings.method == SearchMethod::kDefault) {
-    return SearchByDefault(evaluator, moves, settings);
+    SearchSpace timed = decided;
+    if (Releases(decided, ReleaseMode::kRecordStream)) {
+      ReleaseAll(timed, ReleaseMode::kEventOrdered);
+    }
+    return SearchByDefault(evaluator, Moves(problem, timed), decided, settings);
   }
+  const Moves moves(problem, decided);
   Driver driver(evaluator, settings);
   driver.Run(*MakeExhaustive(moves, problem, kMostExhaustive), kMostExhaustive);
   return driver.Finish(/*complete=*/true);

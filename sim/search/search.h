@@ -54,6 +54,10 @@ struct SearchResult {
 
 /// Searches a space for the schedules with the shortest step and the least memory. The result
 /// follows from the inputs, whatever the number of threads, unless should_stop ends it.
+///
+/// Release by record_stream cannot be folded. By default such schedules are looked for as those
+/// that release in host order, which take the same time where memory is enough; the front is then
+/// scored anew with record_stream, whatever is left of the budget.
 SearchResult Search(Evaluator& evaluator, const SearchSpace& space, const SearchSettings& settings);
 
 }  // namespace dcsim

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <iostream>
 #include <memory>
-#include <set>
 #include <thread>
 
 #include "model/base/error.h"
@@ -12,6 +11,7 @@
 #include "sim/analysis/step_clock.h"
 #include "sim/search/useful_options.h"
 #include "tools/common/count_option.h"
+#include "tools/common/deepspeed_launches.h"
 #include "tools/common/file.h"
 #include "tools/common/interrupt.h"
 #include "tools/common/json_text.h"
@@ -21,6 +21,7 @@
 #include "tools/dc_sim/commands.h"
 #include "tools/dc_sim/result_writer.h"
 #include "tools/dc_sim/search_report.h"
+#include "tools/dc_sim/search_starts.h"
 #include "tools/views/search_plot.h"
 #include "tools/views/search_text.h"
 #include "tools/views/table_text.h"
@@ -42,6 +43,7 @@ struct SearchCommandOptions {
   std::string save_plan;
   std::string save_front;
   std::string save_deepspeed;
+  std::string save_deepspeed_plan;
   std::string plot;
   int gpus = 0;
   unsigned threads = 0;
@@ -136,56 +138,6 @@ std::string ProgressText(const SearchProgress& progress,
          std::to_string(static_cast<int>(std::max(0.0, left))) + " s left";
 }
 
-/// The baseline, or DeepCompile's plan of each stage that the space has. Eager DeepSpeed's runs no
-/// compiled graph, so it is compared with, but no schedule to start from.
-std::vector<Plan> OwnStarts(const LoadedSearch& loaded) {
-  if (loaded.baseline) {
-    return {*loaded.baseline};
-  }
-  std::set<int> stages;
-  for (const ScheduleOptions& each : loaded.space.options) {
-    stages.insert(each.stage);
-  }
-  std::vector<Plan> plans;
-  for (const int stage : stages) {
-    plans.push_back(DeepSpeedPlan(loaded, NewestDeepCompile(), stage));
-  }
-  return plans;
-}
-
-/// These, and the plans to start from, which must train the same.
-std::vector<Candidate> Starts(const SearchCommandOptions& options,
-                              const LoadedSearch& loaded,
-                              SearchProblem& problem) {
-  const ScheduleOptions& base = loaded.space.options.front();
-  std::vector<Plan> plans = OwnStarts(loaded);
-  for (const std::string& path : options.starts) {
-    plans.push_back(LoadPlan(path, {}, loaded.inputs(), problem.ranks));
-    const ScheduleOptions& own = plans.back().options;
-    if (own.gradient_accumulation_steps != base.gradient_accumulation_steps ||
-        own.gradient_clipping != base.gradient_clipping) {
-      throw Error(path + ": trains differently from the " +
-                  (loaded.baseline ? "baseline" : "space") + ": another " +
-                  (own.gradient_clipping != base.gradient_clipping
-                       ? "gradient_clipping"
-                       : "gradient_accumulation_steps"));
-    }
-  }
-  std::vector<Candidate> candidates;
-  for (Plan& each : plans) {
-    for (const GraphPlan& graph : each.graphs) {
-      if (!graph.state_moves.empty()) {
-        throw Error("a search keeps optimizer states on the GPU, but " + each.policy +
-                    "'s plan to start from offloads some");
-      }
-    }
-    const Plan plan = WithoutEvents(std::move(each));
-    const std::uint32_t order = AddOrder(problem, plan);
-    candidates.push_back(MakeCandidate(problem, plan, order));
-  }
-  return candidates;
-}
-
 SearchSettings SettingsOf(const SearchCommandOptions& options, std::vector<Candidate> starts) {
   if (!options.plot.empty() && !options.plot.ends_with(".svg")) {
     throw Error("--plot " + options.plot + ": expected a name in .svg");
@@ -248,6 +200,10 @@ void WritePlans(const SearchCommandOptions& options,
   if (!report.front.empty()) {
     writer.Write(options.save_plan, PrintJson(PrintPlan(report.front.front().plan, graph)));
     writer.Write(options.save_deepspeed, PrintJson(report.deepspeed.config));
+    if (const ReportedPlan& best = report.front.front(); !options.save_deepspeed_plan.empty()) {
+      writer.Write(options.save_deepspeed_plan,
+                   PrintJson(PrintDeepSpeedLaunches(best.plan, graph, best.result)));
+    }
     writer.Write(options.plot, options.plot.empty() ? "" : PrintSearchPlot(report));
   }
   if (options.save_front.empty()) {
@@ -292,7 +248,8 @@ void RequireOutputs(const SearchCommandOptions& options) {
   CheckOutputs({{"--json", options.json},
                 {"--plot", options.plot},
                 {"--save-plan", options.save_plan},
-                {"--save-deepspeed", options.save_deepspeed}});
+                {"--save-deepspeed", options.save_deepspeed},
+                {"--save-deepspeed-plan", options.save_deepspeed_plan}});
   if (!options.save_front.empty()) {
     MakeFolder(options.save_front);
     CheckOutputs({{"--save-front", FrontFile(options.save_front, 0)}});
@@ -303,10 +260,14 @@ ExitCode RunSearch(const SearchCommandOptions& options) {
   const LoadedSearch loaded = Load(options);
   RequireOutputs(options);
   const Graph& graph = loaded.workload.graph;
+  if (!options.save_deepspeed_plan.empty()) {
+    RequireDeepSpeedSpace(loaded.space, graph, options.space);
+  }
   PredictionInputs at_clock = loaded.inputs();
   at_clock.clock_mhz = SearchClock(loaded);
   SearchProblem problem = MakeProblem(at_clock, loaded.ranks);
-  std::vector<Candidate> starts = Starts(options, loaded, problem);
+  std::vector<Candidate> starts =
+      SearchStarts(loaded, options.starts, !options.save_deepspeed_plan.empty(), problem);
   Evaluator evaluator(problem, {ThreadsOf(options), loaded.space.memory_limit});
   const TimedSearch timed =
       RunTimed(options, evaluator, loaded, SettingsOf(options, std::move(starts)));
@@ -377,6 +338,8 @@ void DeclareSearchOptions(CLI::App& app, SearchCommandOptions& options) {
   app.add_option("--save-plan", options.save_plan, "write the best plan");
   app.add_option("--save-deepspeed", options.save_deepspeed,
                  "write the DeepSpeed JSON that comes closest to the best plan");
+  app.add_option("--save-deepspeed-plan", options.save_deepspeed_plan,
+                 "write the best plan for dcsim_deepspeed; with configs/spaces/deepspeed.yaml");
   app.add_option("--save-front", options.save_front,
                  "folder for the plans of the front that are shown: front-00.json, ...");
 }

@@ -3,6 +3,7 @@
 
 #include "model/ir/collective_record.h"
 #include "model/ir/plan_reader.h"
+#include "tools/common/deepspeed_launches.h"
 #include "tools/common/file.h"
 #include "tools/common/json_text.h"
 #include "tools/common/step_options.h"
@@ -23,7 +24,22 @@ struct SimulateOptions {
   std::string dag;
   std::string save_plan;
   std::string save_collectives;
+  std::string save_deepspeed_plan;
 };
+
+/// Writes the launches for DeepSpeed, unless the step does not complete: then there is no step time
+/// to expect.
+void WriteDeepSpeedPlan(const SimulateOptions& options,
+                        const LoadedStep& step,
+                        const Result& result) {
+  if (result.outcome != "completed") {
+    std::cerr << "simulate: " << options.save_deepspeed_plan
+              << " was not written: the step ends with " << result.outcome << "\n";
+    return;
+  }
+  WriteFile(options.save_deepspeed_plan,
+            PrintJson(PrintDeepSpeedLaunches(step.plan, step.workload.graph, result)));
+}
 
 /// The views that need the step task by task.
 void WriteViews(const SimulateOptions& options, const LoadedStep& step, const Timeline& timeline) {
@@ -49,7 +65,11 @@ ExitCode RunSimulate(const SimulateOptions& options) {
                 {"--memory", options.memory},
                 {"--dag", options.dag},
                 {"--save-plan", options.save_plan},
-                {"--save-collectives", options.save_collectives}});
+                {"--save-collectives", options.save_collectives},
+                {"--save-deepspeed-plan", options.save_deepspeed_plan}});
+  if (!options.save_deepspeed_plan.empty()) {
+    RequireDeepSpeedPlan(step.plan, step.workload.graph);
+  }
   const bool views = !options.timeline.empty() || !options.memory.empty() || !options.dag.empty();
   const Prediction prediction = Predict(step.schedule, step.plan, step.inputs(), views);
   if (!options.save_plan.empty()) {
@@ -59,6 +79,9 @@ ExitCode RunSimulate(const SimulateOptions& options) {
     WriteFile(options.save_collectives,
               PrintJson(PrintCollectiveRecord(
                   step.schedule, PrintPlan(step.plan, step.workload.graph), step.workload.graph)));
+  }
+  if (!options.save_deepspeed_plan.empty()) {
+    WriteDeepSpeedPlan(options, step, prediction.result);
   }
   if (prediction.timeline) {
     WriteViews(options, step, *prediction.timeline);
@@ -93,6 +116,8 @@ Subcommand SimulateCommand() {
                            "write the plan with every decision spelled out");
             app.add_option("--save-collectives", options->save_collectives,
                            "write the collectives of the step; --plan takes the file");
+            app.add_option("--save-deepspeed-plan", options->save_deepspeed_plan,
+                           "write the plan for a job that DeepSpeed trains (dcsim_deepspeed)");
             return [options] { return RunSimulate(*options); };
           }};
 }

@@ -43,7 +43,7 @@ class CheckTest : public testing::TestWithParam<CheckRow> {
                                ReferencePath() + " 2>/dev/null") == 0;
     }
     if (!made_[folder]) {
-      GTEST_SKIP() << DCSIM_PYTHON << " cannot run dcrecord; pip install ./tools/dcrecord";
+      GTEST_SKIP() << DCSIM_PYTHON << " cannot run dcrecord; pip install ./tools/python[record]";
     }
   }
 

@@ -131,6 +131,24 @@ TEST(SearchTest, EveryScheduleOfTheFrontIsCorrectAndFits) {
   }
 }
 
+// Schedules that release by record_stream are found as those that release in host order: all but
+// the front by shortcuts, and the front is what simulating each says, none slower than the best.
+TEST(SearchTest, RecordStreamIsRankedAtTheEnd) {
+  const Case each(4, 1);
+  const SearchSpace space = SmallSpace(64, {{"release", {"record_stream"}}});
+  const SearchResult all = each.Run(space, Exhaustive());
+  const SearchResult result = each.Run(space, Budget(all.evaluated / 10));
+  ASSERT_FALSE(result.front.empty());
+  EXPECT_EQ(result.front.front().score.step_time, all.front.front().score.step_time);
+  EXPECT_LT(result.evaluated - result.folded, 64U);
+  Evaluator evaluator(each.problem, {});
+  for (const Scored& scored : result.front) {
+    EXPECT_EQ(scored.candidate.options.release, ReleaseMode::kRecordStream);
+    EXPECT_EQ(EvaluatePlainly(each.problem, scored.candidate, evaluator.memory_limit()),
+              scored.score);
+  }
+}
+
 // A start whose options the space lacks (here record_stream, which cannot be folded) is scored and
 // may win; what is made from it has the space's options.
 TEST(SearchTest, StartFromOutsideLeadsInside) {

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,22 +56,25 @@ def is_selection(node: Node) -> bool:
     return node.target is operator.getitem
 
 
-def replay(captured: Captured) -> tuple[Replayed, Replayed]:
-    """Runs both graphs on fake CUDA tensors; removes dead nodes first."""
+def replay(captured: Captured, device: torch.device = DEVICE) -> tuple[Replayed, Replayed]:
+    """Runs both graphs on fake tensors; removes dead nodes first.
+
+    device   whose tensors: a graph traced for a CPU alone, with operators that CUDA lacks, runs there only
+    """
     mode = FakeTensorMode()
     mode.cache_enabled = False
     shared: dict[str, Any] = {}
     paths = ModulePaths(captured.forward)
-    with mode, torch.no_grad(), results_on_cuda():
-        forward = _run(captured.forward, shared, paths)
+    with mode, torch.no_grad(), results_on_cuda() if device.type == "cuda" else nullcontext():
+        forward = _run(captured.forward, shared, paths, device)
         saved = forward.outputs()[len(captured.output_names) :]
         names = [node.name for node in captured.backward.graph.nodes if node.op == "placeholder"]
         shared.update(zip(names, (forward.values[node] for node in saved)))
-        backward = _run(captured.backward, shared, paths)
+        backward = _run(captured.backward, shared, paths, device)
     return forward, backward
 
 
-def _run(graph: GraphModule, shared: dict[str, Any], paths: ModulePaths) -> Replayed:
+def _run(graph: GraphModule, shared: dict[str, Any], paths: ModulePaths, device: torch.device) -> Replayed:
     """Runs one graph. `shared` holds placeholders and constants that the step has already, by name, and gets new ones."""
     graph.graph.eliminate_dead_code()
     values: dict[Node, Any] = {}
@@ -78,27 +82,27 @@ def _run(graph: GraphModule, shared: dict[str, Any], paths: ModulePaths) -> Repl
         if node.op in ("placeholder", "get_attr"):
             name = node.name if node.op == "placeholder" else str(node.target)
             if name not in shared:
-                shared[name] = _fake(node.meta["val"] if node.op == "placeholder" else getattr(graph, name))
+                shared[name] = _fake(node.meta["val"] if node.op == "placeholder" else getattr(graph, name), device)
             values[node] = shared[name]
         elif node.op == "call_function":
-            values[node] = _call(node, values)
-            _check_same_kind(node, values[node], paths)
+            values[node] = _call(node, values, device)
+            _check_same_kind(node, values[node], paths, device)
     return Replayed(graph, values)
 
 
-def _fake(value: Any) -> Any:
+def _fake(value: Any, device: torch.device) -> Any:
     if not isinstance(value, Tensor):
         return value
-    return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=DEVICE)
+    return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=device)
 
 
-def _call(node: Node, values: dict[Node, Any]) -> Any:
+def _call(node: Node, values: dict[Node, Any], device: torch.device) -> Any:
     args = map_arg(node.args, values.__getitem__)
     kwargs = map_arg(node.kwargs, values.__getitem__)
     if "device" in kwargs:
-        kwargs = {**kwargs, "device": DEVICE}
+        kwargs = {**kwargs, "device": device}
     result = node.target(*args, **kwargs)
-    if node.target in _REDUCED_IN_PLACE and result.dim() == 0:
+    if node.target in _REDUCED_IN_PLACE and device.type == "cuda" and result.dim() == 0:
         return _first_element_of_whole(result, args[0], args[1])
     if node.target in IN_PLACE_OPERATORS and isinstance(result, Tensor):
         return result.detach()  # the argument itself: a second value in its storage
@@ -111,16 +115,16 @@ def _first_element_of_whole(result: Tensor, self: Tensor, target: Tensor) -> Ten
     return torch.empty(shape, dtype=result.dtype, device=DEVICE).as_strided((), ())
 
 
-def _check_same_kind(node: Node, value: Any, paths: ModulePaths) -> None:
-    """The trace chose operators by the shapes and dtypes it saw; they must be the ones a GPU would show."""
+def _check_same_kind(node: Node, value: Any, paths: ModulePaths, device: torch.device) -> None:
+    """The trace chose operators by the shapes and dtypes it saw; they must be the ones the device would show."""
     traced = node.meta.get("val")
     if not isinstance(value, Tensor) or not isinstance(traced, Tensor):
         return
     if value.dtype != traced.dtype or value.shape != traced.shape:
         maker = node.args[0] if is_selection(node) else node
         raise RecorderError(
-            f"{maker.target.name()} gives {_kind(traced)} on the CPU and {_kind(value)} on CUDA: the recorder has no rule for "
-            f"this operator, so that the recording would not be a GPU's{where_is(maker, paths)}"
+            f"{maker.target.name()} gives {_kind(traced)} on the CPU and {_kind(value)} on {device.type.upper()}: the "
+            f"recorder has no rule for this operator, so that the recording would not be a GPU's{where_is(maker, paths)}"
         )
 
 

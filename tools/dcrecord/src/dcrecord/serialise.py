@@ -8,7 +8,13 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._functorch._aot_autograd.descriptors import BufferAOTInput, ParamAOTInput, PlainAOTInput, TangentAOTInput
+from torch._functorch._aot_autograd.descriptors import (
+    BufferAOTInput,
+    ParamAOTInput,
+    PlainAOTInput,
+    PlainAOTOutput,
+    TangentAOTInput,
+)
 from torch.fx import Node
 
 from dcrecord.arguments import encode_arguments, plain_name
@@ -162,11 +168,13 @@ class _GraphWriter:
         return {"direction": "forward", "inputs": self._graph_inputs(graph), "outputs": outputs, "ops": ops}
 
     def backward(self, graph: Replayed, forward: Replayed) -> dict[str, Any]:
-        loss = self.tables.find(forward.values[forward.outputs()[0]])
         for node in graph.graph.graph.nodes:
-            if node.op == "placeholder" and isinstance(self.captured.input_kinds.get(node.name), TangentAOTInput):
+            kind = self.captured.input_kinds.get(node.name)
+            if node.op == "placeholder" and isinstance(kind, TangentAOTInput):
+                output = forward.outputs()[_output_of(kind)]
                 tangent = self.tables.value(graph.values[node], node.name)
-                self.kind_of_value[tangent] = {"kind": "tangent", "value": tangent, "of": loss}
+                of = self.tables.find(forward.values[output])
+                self.kind_of_value[tangent] = {"kind": "tangent", "value": tangent, "of": of}
         made_forward = {node.meta.get(JOINT_NODE) for node in forward.operators()}
         ops = [self._op(graph, node, made_forward) for node in graph.operators()]
         outputs = []
@@ -226,6 +234,11 @@ class _GraphWriter:
             if is_selection(user) and isinstance(graph.values[user], Tensor):
                 outputs[user.args[1]] = self.tables.value(graph.values[user], user.name)
         return outputs
+
+
+def _output_of(kind: TangentAOTInput) -> int:
+    """Position of the output that a tangent is the gradient of: the loss is first, and alone in what is traced here."""
+    return kind.output.idx if isinstance(kind.output, PlainAOTOutput) and isinstance(kind.output.idx, int) else 0
 
 
 def _returns_list(node: Node) -> bool:

@@ -1,0 +1,69 @@
+"""Runs jobs of train.py on CPU ranks, and dc-sim, from a test or a script."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+HERE = Path(__file__).resolve().parent
+SEARCHED_CLUSTER = ROOT / "configs/clusters/h200-2.yaml"
+SPACE = ROOT / "configs/spaces/deepspeed.yaml"
+# Seconds for one launch of train.py: ten times what the longest takes on two cores of a server CPU.
+LIMIT = 1500
+
+
+def dc_sim() -> Path:
+    """The program that is tested; DCSIM_BIN names its folder."""
+    return Path(os.environ.get("DCSIM_BIN", ROOT / "build/dev/bin")) / "dc-sim"
+
+
+def run_jobs(jobs: list[dict[str, Any]], folder: Path, ranks: int = 2) -> dict[str, Any]:
+    """Results by name, and under "output" what rank 0 and the others printed."""
+    asked, told = folder / "jobs.json", folder / "results.json"
+    told.unlink(missing_ok=True)
+    asked.write_text(json.dumps(jobs))
+    path = [str(ROOT / "tools/python/src"), str(ROOT / "tools/dcrecord/src"), os.environ.get("PYTHONPATH", "")]
+    environment = dict(
+        os.environ,
+        PYTHONPATH=os.pathsep.join(path),
+        DS_ACCELERATOR="cpu",
+        OMP_NUM_THREADS="1",
+        TORCHINDUCTOR_COMPILE_THREADS="1",
+        TORCHINDUCTOR_CACHE_DIR=str(folder / "inductor"),
+        CUDA_VISIBLE_DEVICES="",
+    )
+    command = [sys.executable, "-m", "torch.distributed.run", f"--nproc_per_node={ranks}", f"--master_port={_port()}"]
+    done = subprocess.run(
+        [*command, str(HERE / "train.py"), str(asked), str(told)],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=LIMIT,
+        check=False,
+    )
+    if done.returncode != 0 or not told.exists():
+        raise RuntimeError(f"the jobs ended with {done.returncode}:\n{done.stdout[-6000:]}")
+    return {**json.loads(told.read_text()), "output": done.stdout}
+
+
+def _port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def search(folder: Path, launches: Path, schedules: int = 500) -> dict[str, Any]:
+    """Searches the recorded workload in `folder` for a plan, and returns what it wrote."""
+    command = [dc_sim(), "search", folder, "--cluster", SEARCHED_CLUSTER, "--space", SPACE]
+    command += ["--schedules", str(schedules), "--save-deepspeed-plan", launches]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"dc-sim search ended with {done.returncode}: {done.stderr}")
+    return json.loads(launches.read_text())

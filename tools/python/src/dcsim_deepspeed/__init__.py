@@ -1,0 +1,16 @@
+"""DeepSpeed jobs and dc-sim: record a job's graphs, and train with a schedule that a search found.
+
+    dcsim_deepspeed.record(engine, "my-job")            in place of engine.compile(): writes my-job/graph.json.gz
+    dcsim_deepspeed.compile(engine, plan="best.json")   in place of engine.compile(): trains with the schedule
+    dcsim_deepspeed.install(plan="best.json")           for libraries that call engine.compile() themselves
+
+docs/guide/with-deepspeed.md leads through it.
+"""
+
+from dcsim_deepspeed.applying import compile
+from dcsim_deepspeed.errors import PlanError, PlanMismatch
+from dcsim_deepspeed.installing import install
+from dcsim_deepspeed.recording import record
+from dcsim_deepspeed.report import Report
+
+__all__ = ["PlanError", "PlanMismatch", "Report", "compile", "install", "record"]
