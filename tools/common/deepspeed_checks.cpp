@@ -197,6 +197,33 @@ void CheckOverlap(const DeepSpeedCheck& check, KeyScope scope) {
   }
 }
 
+/// Dtypes of what is kept for the optimizer: those that plans have together.
+void CheckOptimizerDTypes(const DeepSpeedCheck& check, DType dtype) {
+  const DeepSpeedSettings& settings = check.settings;
+  const std::string_view masters = "bf16.bf16_master_weights_and_grads";
+  const std::string_view states = "bf16.bf16_optimizer_states";
+  if (dtype == DType::kBFloat16 && settings.IsOn(masters) != settings.IsOn(states)) {
+    const bool alone = settings.IsOn(masters);
+    check.faults.Add(settings.Pointer(alone ? masters : states),
+                     alone ? "not modelled without bf16_optimizer_states: DeepSpeed then asks for "
+                             "an optimizer on the CPU"
+                           : "DeepSpeed takes it with bf16_master_weights_and_grads alone");
+  }
+  const std::string_view path = "data_types.grad_accum_dtype";
+  const Json name = settings.Get(path);
+  const auto kept = name.is_string() ? FindDeepSpeedDType(name.get<std::string>()) : std::nullopt;
+  if (!kept || *kept == dtype) {
+    return;
+  }
+  if (*kept != DType::kFloat32) {
+    check.faults.Add(settings.Pointer(path), "not modelled: expected the model's dtype or fp32");
+  } else if (settings.Get("zero_optimization.stage") == 1) {
+    check.faults.Add(settings.Pointer(path),
+                     "not modelled for ZeRO-1: DeepSpeed then runs another optimizer "
+                     "(BF16_Optimizer)");
+  }
+}
+
 }  // namespace
 
 std::int64_t ReadBatches(const DeepSpeedCheck& check) {
@@ -243,6 +270,7 @@ void CheckDTypes(const DeepSpeedCheck& check) {
   const DType dtype = bf16 ? DType::kBFloat16 : fp16 ? DType::kFloat16 : DType::kFloat32;
   CheckModelDType(check, dtype);
   CheckAutocast(check);
+  CheckOptimizerDTypes(check, dtype);
   const Json name = settings.Get("data_types.param_dtype");
   if (name.is_string() && FindDeepSpeedDType(name.get<std::string>()) != dtype) {
     check.faults.Add(
@@ -254,6 +282,11 @@ void CheckDTypes(const DeepSpeedCheck& check) {
 void CheckCombinations(const DeepSpeedCheck& check, KeyScope scope) {
   const DeepSpeedSettings& settings = check.settings;
   CheckOffload(check, scope);
+  if ((scope & kEager) != 0 && settings.IsOn("torch_autocast.enabled")) {
+    check.faults.Add(settings.Pointer("torch_autocast.enabled"),
+                     "not modelled without compile.deepcompile: eager DeepSpeed gathers and "
+                     "reduces in the lower dtype then");
+  }
   if ((scope & kStage3) != 0) {
     CheckSubGroups(check);
   }

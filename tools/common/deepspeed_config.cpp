@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "tools/common/deepspeed_checks.h"
 #include "tools/common/deepspeed_optimizer.h"
@@ -51,6 +52,8 @@ class SpecWriter {
     }
     Give("gradient_accumulation_steps", ReadBatches(check_), "gradient_accumulation_steps");
     GiveClipping();
+    GiveNorm();
+    GiveDTypes();
     if (scope_ == kCompiled3 && check_.settings.IsOn("compile.offload_opt_states")) {
       // init_z3.py: the passes of step 1 and later.
       Give("passes", Json{"offload_adam_states_for_init", "zero3_compile", "offload_adam_states"},
@@ -79,20 +82,11 @@ class SpecWriter {
       no_effect_.Add("only for " + ScopeText(key.scope), pointer.substr(1));
     } else if (key.meaning == KeyMeaning::kNoEffect) {
       no_effect_.Add(std::string(key.why), pointer.substr(1));
-    } else if (key.meaning == KeyMeaning::kRefused && !IsDeepSpeedDefault(key, value) &&
-               !IsModelDType(key, value)) {
+    } else if (key.meaning == KeyMeaning::kRefused && !IsDeepSpeedDefault(key, value)) {
       check_.faults.Add(pointer, "not modelled: " + std::string(key.why));
     } else if (key.meaning == KeyMeaning::kRead && !key.option.empty()) {
       GiveOption(key, value);
     }
-  }
-
-  /// A dtype that is the model's own changes nothing.
-  bool IsModelDType(const DeepSpeedKey& key, const Json& value) const {
-    const bool dtype =
-        key.path == "data_types.grad_accum_dtype" || key.path == "communication_data_type";
-    return dtype && value.is_string() &&
-           FindDeepSpeedDType(value.get<std::string>()) == RecordedDType(check_.job.graph);
   }
 
   void GiveOption(const DeepSpeedKey& key, const Json& value) {
@@ -100,8 +94,16 @@ class SpecWriter {
                                                            "persistence_threshold", "max_live",
                                                            "max_reuse_distance"};
     constexpr std::int64_t kMostElements = std::int64_t{1} << 50;  // of a spec's key
-    constexpr std::array<std::string_view, 4> kLater = {
-        "stage", "policy", "gradient_accumulation_steps", "gradient_clipping"};
+    constexpr std::array<std::string_view, 10> kLater = {"stage",
+                                                         "policy",
+                                                         "gradient_accumulation_steps",
+                                                         "gradient_clipping",
+                                                         "compute_grad_norm",
+                                                         "optimizer_algorithm",
+                                                         "master_weights",
+                                                         "optimizer_state_dtype",
+                                                         "gradient_accumulation_dtype",
+                                                         "reduce_dtype"};
     if (std::find(kLater.begin(), kLater.end(), key.option) != kLater.end()) {
       return;
     }
@@ -124,6 +126,45 @@ class SpecWriter {
     }
     if (value.is_number() && value.get<double>() > 0) {
       Give("gradient_clipping", value, "gradient_clipping");
+    }
+  }
+
+  /// ZeRO-3 has no key for it: it always computes the norm. Where something clips, it is computed
+  /// anyway.
+  void GiveNorm() {
+    const std::string_view path = "zero_optimization.compute_grad_norm";
+    const bool asked = (scope_ & kStage3) != 0 || check_.settings.IsOn(path);
+    if (asked && !read_.spec.contains("gradient_clipping")) {
+      Give("compute_grad_norm", true, path);
+    }
+  }
+
+  /// Of what is kept for the optimizer and of reductions, where it is not what plans have anyway.
+  void GiveDTypes() {
+    const DeepSpeedSettings& settings = check_.settings;
+    if (settings.IsOn("bf16.enabled")) {
+      GiveBFloat16("master_weights", "bf16.bf16_master_weights_and_grads");
+      GiveBFloat16("optimizer_state_dtype", "bf16.bf16_optimizer_states");
+    }
+    GiveDType("gradient_accumulation_dtype", "data_types.grad_accum_dtype");
+    if ((scope_ & kEager) != 0) {
+      GiveDType("reduce_dtype", "communication_data_type");
+    }
+  }
+
+  void GiveBFloat16(std::string_view option, std::string_view path) {
+    if (check_.settings.IsOn(path)) {
+      Give(option, DTypeName(DType::kBFloat16), path);
+    }
+  }
+
+  /// A dtype that is the model's own changes nothing.
+  void GiveDType(std::string_view option, std::string_view path) {
+    const Json name = check_.settings.Get(path);
+    const auto dtype =
+        name.is_string() ? FindDeepSpeedDType(name.get<std::string>()) : std::nullopt;
+    if (dtype && *dtype != RecordedDType(check_.job.graph)) {
+      Give(option, DTypeName(*dtype), path);
     }
   }
 

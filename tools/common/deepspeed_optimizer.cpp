@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <optional>
 
 namespace dcsim {
 namespace {
@@ -71,6 +72,27 @@ std::string_view TorchKernels(const Json& params) {
   return foreach == false ? "for_loop" : "foreach";
 }
 
+/// Whose kernels run, and what they update (_configure_basic_optimizer). Nothing for others.
+std::optional<Json> FindAlgorithm(const DeepSpeedSettings& settings, const std::string& name) {
+  const Json params = settings.Get("optimizer.params");
+  if (name == "adamw" || name == "adam") {
+    const bool decays = name == "adamw" || settings.IsOn("optimizer.params.adam_w_mode");
+    const bool torch_adam = settings.IsOn("optimizer.params.torch_adam");
+    return Json{{"optimizer_algorithm", decays ? "adamw" : "adam"},
+                {"optimizer", torch_adam ? TorchKernels(params) : "deepspeed-fused"}};
+  }
+  if (name == "lion") {
+    return Json{{"optimizer_algorithm", "lion"}, {"optimizer", "deepspeed-fused"}};
+  }
+  if (name == "SGD") {
+    const Json momentum = settings.Get("optimizer.params.momentum");
+    const bool keeps = momentum.is_number() && momentum != 0;
+    return Json{{"optimizer_algorithm", keeps ? "sgd-momentum" : "sgd"},
+                {"optimizer", TorchKernels(params)}};
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 OptimizerChoice ReadOptimizer(const DeepSpeedCheck& check) {
@@ -82,19 +104,26 @@ OptimizerChoice ReadOptimizer(const DeepSpeedCheck& check) {
             "AdamW"};
   }
   const std::string name = Canonical(type.get<std::string>());
-  const Json params = settings.Get("optimizer.params");
-  const bool torch_adam = settings.IsOn("optimizer.params.torch_adam");
-  if (name != "adamw" && name != "adam") {
+  const auto options = FindAlgorithm(settings, name);
+  if (!options) {
     check.faults.Add(settings.Pointer(kType),
-                     "not modelled: optimizer " + type.dump() + "; plans have AdamW");
+                     "not modelled: optimizer " + type.dump() +
+                         "; expected AdamW, Adam, SGD or Lion (spec: optimizer_algorithm)");
     return {Json::object(), ""};
   }
-  CheckParameters(check, name, torch_adam);
-  if (name == "adam" && !settings.IsOn("optimizer.params.adam_w_mode")) {
-    check.faults.Add(settings.Pointer("optimizer.params.adam_w_mode"),
-                     "not modelled: Adam's own weight decay; plans have AdamW");
+  if (name == "SGD" && !settings.IsOn("zero_allow_untested_optimizer")) {
+    check.faults.Add(
+        settings.Pointer(kType),
+        "DeepSpeed's ZeRO takes SGD with \"zero_allow_untested_optimizer\": true alone");
   }
-  return {torch_adam ? Json{{"optimizer", TorchKernels(params)}} : Json::object(), ""};
+  if (options->at("optimizer_algorithm") == "sgd-momentum" &&
+      settings.IsOn("compile.deepcompile") && settings.Get("zero_optimization.stage") == 3 &&
+      settings.IsOn("compile.offload_opt_states")) {
+    check.faults.Add(settings.Pointer("compile.offload_opt_states"),
+                     "not modelled for SGD with momentum, whose state its passes do not move");
+  }
+  CheckParameters(check, name, settings.IsOn("optimizer.params.torch_adam"));
+  return {*options, ""};
 }
 
 }  // namespace dcsim

@@ -4,6 +4,10 @@
 namespace dcsim {
 namespace {
 
+bool ComputesNorm(const ScheduleOptions& options) {
+  return options.compute_grad_norm || options.gradient_clipping.has_value();
+}
+
 /// What no key of DeepSpeed's says, of a plan that DeepSpeed would not make by itself.
 std::vector<std::string> MissingOf(const Plan& plan, const Graph& graph) {
   const ScheduleOptions& options = plan.options;
@@ -41,13 +45,79 @@ std::vector<std::string> MissingOf(const Plan& plan, const Graph& graph) {
   if (options.release == ReleaseMode::kEventOrdered && options.stage == 3) {
     missing.push_back("release by event order: DeepCompile uses record_stream");
   }
-  if (options.optimizer != OptimizerKernels::kFused) {
-    missing.push_back("the optimizer's kernels: choose them where the optimizer is made");
+  if (options.training.reduction) {
+    missing.push_back("the dtype of reductions: DeepCompile reduces gradients in their own");
+  }
+  if (!ComputesNorm(options) && options.stage == 3) {
+    missing.push_back("no norm of the gradient: DeepSpeed's ZeRO-3 computes it in each step");
   }
   if (options.allocator == AllocatorMode::kExpandableSegments) {
     missing.push_back("expandable segments: set PYTORCH_ALLOC_CONF=expandable_segments:True");
   }
   return missing;
+}
+
+/// The dtypes in which the recording was made, and those of the optimizer.
+void AddDTypes(const Plan& plan, const Graph& graph, Json& config) {
+  const TrainingOptions& training = plan.options.training;
+  const DType dtype = RecordedDType(graph);
+  if (dtype == DType::kBFloat16 || dtype == DType::kFloat16) {
+    config[dtype == DType::kBFloat16 ? "bf16" : "fp16"] = {{"enabled", true}};
+  }
+  if (training.master == DType::kBFloat16) {
+    config["bf16"]["bf16_master_weights_and_grads"] = true;
+  }
+  if (training.states == DType::kBFloat16) {
+    config["bf16"]["bf16_optimizer_states"] = true;
+  }
+  if (training.accumulation) {
+    config["data_types"] = {{"grad_accum_dtype", DTypeName(*training.accumulation)}};
+  }
+  const Json autocast = RecordedOption(graph, "autocast");
+  if (autocast.is_string()) {
+    config["torch_autocast"] = {{"enabled", true}, {"dtype", autocast}};
+  }
+}
+
+/// PyTorch's kernels by its own parameters.
+Json TorchKernelParams(OptimizerKernels kernels) {
+  return kernels == OptimizerKernels::kFused
+             ? Json{{"fused", true}}
+             : Json{{"foreach", kernels == OptimizerKernels::kForeach}};
+}
+
+/// The optimizer's section; none for the caller's, which is taken for PyTorch's fused AdamW.
+void AddOptimizer(const ScheduleOptions& options, Json& config) {
+  const OptimizerAlgorithm algorithm = options.training.algorithm;
+  const bool own = options.optimizer == OptimizerKernels::kDeepSpeedFused;
+  Json params = own ? Json::object() : TorchKernelParams(options.optimizer);
+  if (algorithm == OptimizerAlgorithm::kLion) {
+    config["optimizer"] = {{"type", "Lion"}};
+  } else if (algorithm == OptimizerAlgorithm::kSgd ||
+             algorithm == OptimizerAlgorithm::kSgdMomentum) {
+    if (algorithm == OptimizerAlgorithm::kSgdMomentum) {
+      params["momentum"] = 0.9;
+    }
+    config["optimizer"] = {{"type", "SGD"}, {"params", params}};
+    config["zero_allow_untested_optimizer"] = true;
+  } else if (own || algorithm == OptimizerAlgorithm::kAdam ||
+             options.optimizer != OptimizerKernels::kFused) {
+    const bool decays = algorithm == OptimizerAlgorithm::kAdamW;
+    params["torch_adam"] = !own;
+    params["adam_w_mode"] = decays;
+    config["optimizer"] = {{"type", decays ? "AdamW" : "Adam"}, {"params", params}};
+  }
+}
+
+void AddZero(const ScheduleOptions& options, Json& config) {
+  Json zero = {{"stage", options.stage}, {"reduce_bucket_size", options.reduce_bucket}};
+  if (options.parameter_alignment) {
+    zero["parameter_alignment"] = true;
+  }
+  if (options.stage != 3 && !ComputesNorm(options)) {
+    zero["compute_grad_norm"] = false;
+  }
+  config["zero_optimization"] = std::move(zero);
 }
 
 }  // namespace
@@ -62,12 +132,9 @@ DeepSpeedOutput ClosestDeepSpeedConfig(const Plan& plan, const Graph& graph) {
       {"gradient_accumulation_steps", options.gradient_accumulation_steps},
   };
   output.config["gradient_clipping"] = options.gradient_clipping.value_or(0.0);
-  const DType dtype = graph.params.empty() ? DType::kBFloat16 : graph.dtype(ParamId(0));
-  if (dtype == DType::kBFloat16 || dtype == DType::kFloat16) {
-    output.config[dtype == DType::kBFloat16 ? "bf16" : "fp16"] = {{"enabled", true}};
-  }
-  output.config["zero_optimization"] = {{"stage", options.stage},
-                                        {"reduce_bucket_size", options.reduce_bucket}};
+  AddDTypes(plan, graph, output.config);
+  AddOptimizer(options, output.config);
+  AddZero(options, output.config);
   output.config["compile"] = {{"deepcompile", true}, {"double_buffer", options.double_buffer}};
   output.missing = MissingOf(plan, graph);
   return output;
