@@ -25,7 +25,8 @@ TEST(NumbersTest, StepsAreSimulatedOrRefused) {
     }
     simulated += ExerciseNumbers(Draws(bytes)) ? 1 : 0;
   }
-  EXPECT_GT(simulated, 300);
+  // A third; most of the others have the points of a table out of order.
+  EXPECT_GT(simulated, 180);
 }
 
 TEST(NumbersTest, AStepOfMoreThanADayIsRefused) {
