@@ -64,12 +64,12 @@ class Report:
 
     def __str__(self) -> str:
         if not self.applied:
-            return f"dc-sim: DeepSpeed's own schedule runs: {self.reason or 'nothing has been compiled yet'}"
+            return f"DeepSpeed's own schedule runs: {self.reason or 'nothing has been compiled yet'}"
         launches = ", ".join(f"{graph.direction} {len(graph.launches)}" for graph in self.graphs)
         moved = sum(len(graph.moved) for graph in self.graphs)
         measured = self.measured_step_ms()
         return (
-            f"dc-sim: the plan runs: launches {launches}; {moved} parameters gathered later than planned; "
+            f"the plan runs: launches {launches}; {moved} parameters gathered later than planned; "
             f"{self.kept_bytes / 2**20:.1f} MiB stay gathered; step "
             f"{'not measured yet' if measured is None else f'{measured:.2f} ms'}, "
             f"predicted {self.predicted_step_ms:.2f} ms"
