@@ -41,7 +41,9 @@ int main(int argc, char** argv) {
     if (draw % kOften == 0) {
       std::cerr << "draw " << draw << "\n";
     }
-    simulated += Simulates(draw) ? 1 : 0;
+    if (Simulates(draw)) {
+      ++simulated;
+    }
   }
   std::cout << "draws " << first << " to " << draw - 1 << ": " << simulated
             << " steps simulated to the end, " << draw - first - simulated
