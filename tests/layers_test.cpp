@@ -1,5 +1,5 @@
-// The layers of docs/architecture.md, read from the sources: who may include whom, where third
-// parties may be seen, and how long a file may be.
+// The layers of docs/design/architecture.md, read from the sources: who may include whom, where
+// third parties may be seen, and how long a file may be.
 
 #include <algorithm>
 #include <filesystem>

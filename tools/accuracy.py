@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The table of all measured steps beside their predictions (docs/accuracy_cases.md).
+"""The table of all measured steps beside their predictions (docs/lab/accuracy_cases.md).
 
     tools/accuracy.py BIN            predicts every case under traces/*/measured again and writes the table
     tools/accuracy.py BIN --check    fails where an error is larger than the table says, or memory no longer the same
@@ -18,10 +18,10 @@ from accuracy_page import COLUMNS, memory_text, table_text
 from accuracy_step import error_of, row, stop_row, stopped
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent
-TABLE = SOURCE / "docs" / "accuracy_cases.md"
+TABLE = SOURCE / "docs" / "lab" / "accuracy_cases.md"
 # Percentage points by which an error may grow: what rounding in the table hides.
 SLACK = 0.1
-# Cases known to reserve more than in any order of segments that was tried (docs/accuracy.md, Memory).
+# Cases known to reserve more than in any order of segments that was tried (docs/lab/accuracy.md, Memory).
 RESERVE_MORE = {("efficientnet-b4", "h200-1", "zero1")}
 
 

@@ -1,4 +1,4 @@
-"""The page of all measured steps (docs/accuracy_cases.md): sums, orders of plans, and a line a step.
+"""The page of all measured steps (docs/lab/accuracy_cases.md): sums, orders of plans, and a line a step.
 
 Rows are those of accuracy_step.py.
 """

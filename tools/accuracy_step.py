@@ -1,4 +1,4 @@
-"""What one measured step beside its prediction says: the row that docs/accuracy_cases.md has of it.
+"""What one measured step beside its prediction says: the row that docs/lab/accuracy_cases.md has of it.
 
 A pair is what `dc-sim compare` says of one result of `dc-run`.
 """

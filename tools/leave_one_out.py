@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""What predictions without a profile are worth for a workload that gave them no number (docs/leave_one_out.md).
+"""What predictions without a profile are worth for a workload that gave them no number (docs/lab/leave_one_out.md).
 
     tools/leave_one_out.py BIN           writes the page
     tools/leave_one_out.py BIN --check   fails where the page says something else
 
 Each workload is held out once. Its profile is not used (`--no-profile`), and neither are the constants of
-kernels that were read from it (docs/costs.md and `kernels.source` of the GPU file name them):
+kernels that were read from it (docs/design/costs.md and `kernels.source` of the GPU file name them):
 
   - a workload that gave no constant: its steps as they are predicted without a profile today (the column
-    "roofline" of docs/accuracy_cases.md);
+    "roofline" of docs/lab/accuracy_cases.md);
   - a workload that gave some: what was predicted and committed before any op of it ran
-    (docs/unseen_models.md);
+    (docs/lab/unseen_models.md);
   - one that gave some and was never predicted before: left out of the sums, and named.
 
 Steps whose host was slow tell nothing of kernels and are left out. BIN holds dc-sim, which says how wide the
@@ -25,14 +25,14 @@ import subprocess
 import sys
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent
-PAGE = SOURCE / "docs" / "leave_one_out.md"
+PAGE = SOURCE / "docs" / "lab" / "leave_one_out.md"
 GPU = SOURCE / "configs" / "gpus" / "h200.yaml"
 # By which a measured host makes the predicted step longer where it counts as slow, as in accuracy_step.py.
 SLOW = 1.03
 INSIDE = 0.9
 # Named in the text as those that gave nothing.
 GAVE_NOTHING = {"gpt2", "mlp-8x4096", "mistral-7b", "phi-3-mini", "own-code", "qwen3-8b", "pythia-1.4b"}
-# Sections of docs/unseen_models.md whose models had run elsewhere, on an H200 or on one GPU.
+# Sections of docs/lab/unseen_models.md whose models had run elsewhere, on an H200 or on one GPU.
 KNEW_THEM = {"Another kind of GPU", "Two H100s", "Ten of them on two GPUs", "Eight GPUs"}
 NUMBER = r"([\d,]+(?:\.\d+)?)"
 
@@ -49,7 +49,7 @@ def named(text):
 
 def teachers():
     """Workloads from which constants of kernels were read."""
-    laws, range_of = (SOURCE / "docs" / "costs.md").read_text().split("\nRange: the kernels of PyTorch")
+    laws, range_of = (SOURCE / "docs" / "design" / "costs.md").read_text().split("\nRange: the kernels of PyTorch")
     read_from = range_of.split("\n")[0].split("Rates were read")[1]
     source = GPU.read_text().split("\nkernels:")[1].split("\ngaps:")[0].split("source: >-")[1]
     return named(laws + read_from + source) - GAVE_NOTHING
@@ -58,7 +58,7 @@ def teachers():
 def rows(page):
     """Cells of the lines of all tables of a page, with the header of their table and the heading above it."""
     header, heading = [], ""
-    for line in (SOURCE / "docs" / page).read_text().splitlines():
+    for line in (SOURCE / "docs" / "lab" / page).read_text().splitlines():
         heading = line.strip("# ") if line.startswith("#") else heading
         cells = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else []
         if not cells:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws the table of measured steps (docs/accuracy_cases.md) as docs/accuracy.svg.
+"""Draws the table of measured steps (docs/lab/accuracy_cases.md) as docs/lab/accuracy.svg.
 
     tools/plot_accuracy.py     needs matplotlib (3.11 drew the committed picture)
 

@@ -11,8 +11,8 @@
 
 namespace dcsim::exec {
 
-/// The parameters of docs/costs.md (Contention) that describe `samples` best; those of which no
-/// sample tells stay as they are in Contention(). How far apart ranks drift is none of them.
+/// The parameters of docs/design/costs.md (Contention) that describe `samples` best; those of which
+/// no sample tells stay as they are in Contention(). How far apart ranks drift is none of them.
 struct ContentionFit {
   Contention contention;
   double compute_error = 0;            // mean of |speed by the law less measured| / measured

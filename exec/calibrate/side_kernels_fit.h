@@ -9,8 +9,8 @@
 
 namespace dcsim::exec {
 
-/// How a side stream's copies and divisions of many tensors get on beside compute (docs/costs.md,
-/// Contention, Many short kernels).
+/// How a side stream's copies and divisions of many tensors get on beside compute
+/// (docs/design/costs.md, Contention, Many short kernels).
 struct SideKernelsFit {
   SideKernels kernels;
   int copy_multiprocessors = 0;  // of Contention

@@ -17,7 +17,7 @@
 
 namespace dcsim::exec {
 
-/// AdamW as the reference training fixes it (docs/formats.md, dc-reference/1).
+/// AdamW as the reference training fixes it (docs/reference/formats.md, dc-reference/1).
 struct AdamW {
   double learning_rate = 1e-4;
   double beta1 = 0.9;

@@ -10,9 +10,9 @@
 
 namespace dcsim::exec {
 
-/// Weights and inputs of the reference training (docs/formats.md, dc-reference/1): the same bits on
-/// every device and in Python. Element i of a tensor comes from the i-th output of splitmix64 begun
-/// at seed ^ FNV-1a(name), so any part of a tensor can be made alone.
+/// Weights and inputs of the reference training (docs/reference/formats.md, dc-reference/1): the
+/// same bits on every device and in Python. Element i of a tensor comes from the i-th output of
+/// splitmix64 begun at seed ^ FNV-1a(name), so any part of a tensor can be made alone.
 
 /// Elements [begin, begin + count) of a parameter, flattened, in its dtype.
 ///

@@ -13,7 +13,7 @@ namespace dcsim::exec {
 
 inline constexpr std::size_t kProjections = 16;
 
-/// A few numbers that stand for a gradient (docs/formats.md, dc-reference/1).
+/// A few numbers that stand for a gradient (docs/reference/formats.md, dc-reference/1).
 struct Fingerprint {
   double norm = 0;
   std::uint64_t hash = 0;

@@ -182,7 +182,8 @@ struct Link {
   Duration hop_latency;          // of each ring step
 };
 
-/// The machines of a job: GPUs, links, measured tables. File form: dc-cluster/1 (docs/clusters.md).
+/// The machines of a job: GPUs, links, measured tables. File form: dc-cluster/1
+/// (docs/reference/clusters.md).
 struct Cluster {
   std::string name;
   int nodes = 1;

@@ -7,7 +7,7 @@
 namespace dcsim {
 namespace {
 
-// Where the file does not say: CUDA's own, as measured on an H200 (docs/costs.md, Host).
+// Where the file does not say: CUDA's own, as measured on an H200 (docs/design/costs.md, Host).
 constexpr int kLaunchQueue = 1022;
 // The same: host times of that machine.
 constexpr Duration kView = Duration::FromUs(1);
@@ -19,7 +19,8 @@ constexpr Duration kSegment = Duration::FromUs(200);
 // The same, over a launch.
 constexpr double kRecordOfLaunch = 0.08;
 constexpr double kTakeBackOfLaunch = 0.24;
-// The same, of first steps: medians of 78 on two and four H200s (docs/memory.md, When events pass).
+// The same, of first steps: medians of 78 on two and four H200s (docs/design/memory.md, When events
+// pass).
 constexpr Duration kFirstCall = Duration::FromUs(13'000);
 constexpr Duration kFirstCollective = Duration::FromUs(80'000);
 

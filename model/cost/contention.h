@@ -61,7 +61,7 @@ class Longer {
 };
 
 /// By how much longer collectives and gathers by copy engines take beside compute that moves memory
-/// (docs/costs.md, Contention, Memory): what they move waits for memory, too.
+/// (docs/design/costs.md, Contention, Memory): what they move waits for memory, too.
 struct BesideMemory {
   struct Point {
     Bytes payload;
@@ -83,7 +83,7 @@ struct BesideMemory {
   const Table& Of(int ranks) const;
 };
 
-/// How the kernels of a side stream's task of many get on beside compute (docs/costs.md,
+/// How the kernels of a side stream's task of many get on beside compute (docs/design/costs.md,
 /// Contention, Many short kernels): each has to find multiprocessors anew.
 struct SideKernels {
   Duration later;    // each comes so much later beside element-wise kernels

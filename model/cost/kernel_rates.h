@@ -231,8 +231,9 @@ struct ProductRates {
   double outer_elements_per_second = 0;  // … and products of two vectors
 };
 
-/// What a roofline of two rates leaves out, as far as it is known of a GPU. Source: docs/costs.md.
-/// Triton kernels that Inductor writes: shares of the bandwidth by kind, and what they compute.
+/// What a roofline of two rates leaves out, as far as it is known of a GPU. Source:
+/// docs/design/costs.md. Triton kernels that Inductor writes: shares of the bandwidth by kind, and
+/// what they compute.
 struct TritonRates {
   double pointwise = 1;
   double reduction = 1;

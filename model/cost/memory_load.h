@@ -20,7 +20,8 @@ MovedBytes MovedByOp(const Graph& graph, OpId id);
 MovedBytes MovedByPattern(MemoryPattern pattern, Bytes moved);
 
 /// What kernels that take `device` move to and from memory in a second, bytes: writes count twice,
-/// and of what a cache holds (docs/costs.md, Contention, Memory) only its share of the cache.
+/// and of what a cache holds (docs/design/costs.md, Contention, Memory) only its share of the
+/// cache.
 double MemoryTraffic(const MovedBytes& moved, Duration device, Bytes cache);
 
 /// How much kernels of that traffic hold up collectives beside them, 0 to 1 of what a plain kernel

@@ -11,8 +11,8 @@
 
 namespace dcsim {
 
-/// How an op shares the GPU's multiprocessors with what runs on other streams (docs/costs.md,
-/// Contention).
+/// How an op shares the GPU's multiprocessors with what runs on other streams
+/// (docs/design/costs.md, Contention).
 struct MultiprocessorShare {
   Duration room;                          // longest wait of a kernel of another stream for room
   Duration last_wave;                     // the end of its time, in which some of them are free

@@ -15,7 +15,7 @@ namespace dcsim {
 ///   batch norm        PyTorch's own kernels (cuDNN's know no bfloat16): the same by channels.
 ///                     Estimated: the rates are those of group norms
 ///
-/// Source: docs/costs.md (Norms).
+/// Source: docs/design/costs.md (Norms).
 std::optional<double> FindNormSeconds(const Graph& graph, OpId id, const GpuSpec& gpu);
 
 }  // namespace dcsim

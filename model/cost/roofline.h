@@ -11,7 +11,8 @@ namespace dcsim {
 ///   max(FLOPs / (peak * efficiency), bytes / (bandwidth * efficiency))
 ///
 /// With the GPU file's `kernels` finer, by what the op is: ProductSeconds, AttentionSeconds,
-/// MemorySeconds. Throws Error for a product in a dtype without a peak. Source: docs/costs.md.
+/// MemorySeconds. Throws Error for a product in a dtype without a peak. Source:
+/// docs/design/costs.md.
 Duration RooflineTime(const Graph& graph, OpId id, const GpuSpec& gpu);
 
 /// The op's products at the peak of its dtype; 0 where it has none. Throws Error without a peak.

@@ -9,7 +9,8 @@ namespace dcsim {
 /// Time of the pass of a convolution with kernels of one element that reads its weight (of a
 /// backward the input's gradient) where that begins at no multiple of 16 bytes: thread blocks of
 /// cuDNN's older kernels, as profiles name them. Seconds, a bias included; the GPU's file has
-/// `kernels`. Source: configs/measured/h200-unaligned-weights.jsonl, H100 profiles (docs/costs.md).
+/// `kernels`. Source: configs/measured/h200-unaligned-weights.jsonl, H100 profiles
+/// (docs/design/costs.md).
 double UnalignedWeightSeconds(const Graph& graph, OpId id, const GpuSpec& gpu);
 
 }  // namespace dcsim

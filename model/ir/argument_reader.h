@@ -5,7 +5,8 @@
 
 namespace dcsim {
 
-/// Reads one argument of an op as docs/formats.md writes it, with value ids below `value_count`.
+/// Reads one argument of an op as docs/reference/formats.md writes it, with value ids below
+/// `value_count`.
 Argument ReadArgument(const Json& value, std::size_t value_count, const Path& path, Faults& faults);
 
 /// The JSON form of an argument; the inverse of ReadArgument.

@@ -11,7 +11,7 @@ namespace dcsim {
 /// `calls` ([parameter or null, elements, offset in the bucket]), `payload_bytes`, `wire_bytes` and
 /// `after`: of each stream, the last collective of the list that has certainly ended when this one
 /// starts, through events, stream order and host waits; nearest first. Part of a dc-collectives/1
-/// (docs/formats.md).
+/// (docs/reference/formats.md).
 Json PrintCollectives(const Schedule& schedule, const Graph& graph);
 
 /// The same with the plan that made them: a dc-collectives/1 document, from which the plan is read

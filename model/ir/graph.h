@@ -203,7 +203,7 @@ struct RecordingNotes {
 
 /// One micro-step of a training job on one device, unsharded and without collectives: the recorded
 /// forward and backward graphs in execution order. An immutable value; `BuildGraph` checks it.
-/// File form: dc-graph/1 (docs/formats.md).
+/// File form: dc-graph/1 (docs/reference/formats.md).
 struct Graph {
   std::string name;
   std::uint64_t hash = 0;   // of the file's uncompressed bytes; names the graph in profiles

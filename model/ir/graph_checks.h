@@ -14,8 +14,8 @@ constexpr std::int64_t kMostElements = std::int64_t{1} << 48;  // 281e12, so tha
 /// empty dimension taken for one of a single element, so that contiguous strides fit as well.
 bool IsCountable(std::span<const std::int64_t> shape);
 
-/// Adds a fault for every broken rule of docs/formats.md, dc-graph/1: order of production and use,
-/// views inside their storages, aliases, the link between forward and backward, the loss,
+/// Adds a fault for every broken rule of docs/reference/formats.md, dc-graph/1: order of production
+/// and use, views inside their storages, aliases, the link between forward and backward, the loss,
 /// gradients, and arguments against schemas. Ids must be in range already.
 void CheckGraph(const Graph& graph, Faults& faults);
 

@@ -7,7 +7,7 @@
 
 namespace dcsim {
 
-/// Reads a dc-graph/1 document (docs/formats.md) and checks every rule of it.
+/// Reads a dc-graph/1 document (docs/reference/formats.md) and checks every rule of it.
 ///
 ///   text   the uncompressed JSON
 ///   file   its name, for messages

@@ -158,7 +158,7 @@ struct OffloadOptimizer {
 };
 
 /// What a person asks for: a policy by its versioned name, and its options. `Resolve` turns it into
-/// a Plan. File form: dc-plan-spec/1, YAML or JSON (docs/plans.md).
+/// a Plan. File form: dc-plan-spec/1, YAML or JSON (docs/reference/plans.md).
 struct PlanSpec {
   std::string policy = "plain-1";
   ScheduleOptions options;

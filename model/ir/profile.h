@@ -40,7 +40,7 @@ struct OpProfile {
 };
 
 /// Times and allocation footprints of a graph's ops on one kind of GPU; the optimizer's kernels are
-/// given per element. File form: dc-profile/1 (docs/formats.md).
+/// given per element. File form: dc-profile/1 (docs/reference/formats.md).
 struct Profile {
   std::uint64_t graph_hash = 0;
   std::string gpu;

@@ -8,8 +8,9 @@
 
 namespace dcsim {
 
-/// Reads a dc-profile/1 document (docs/formats.md) for a graph: the hash must be the graph's, ops
-/// and outputs must exist, blocks be freed after their allocation. Throws Error with every fault.
+/// Reads a dc-profile/1 document (docs/reference/formats.md) for a graph: the hash must be the
+/// graph's, ops and outputs must exist, blocks be freed after their allocation. Throws Error with
+/// every fault.
 Profile ParseProfile(std::string_view text, const Graph& graph, const std::string& file);
 
 /// The canonical JSON text; ParseProfile gives the profile back.

@@ -101,7 +101,8 @@ struct MeasurementNotes {
   std::string command;
 };
 
-/// The answer about one schedule, predicted or measured. File form: dc-result/1 (docs/formats.md).
+/// The answer about one schedule, predicted or measured. File form: dc-result/1
+/// (docs/reference/formats.md).
 struct Result {
   Origin origin = Origin::kPredicted;
   std::string outcome = "completed";  // or out_of_memory, deadlock, out_of_pinned_memory

@@ -65,7 +65,7 @@ struct TimelineStop {
 
 /// What happened in one optimizer step, task by task: predicted by the simulator or measured by the
 /// executor. Times count from the end of the step before. File form: Chrome trace JSON with
-/// "format": "dc-timeline/1" (docs/formats.md).
+/// "format": "dc-timeline/1" (docs/reference/formats.md).
 struct Timeline {
   Origin origin = Origin::kPredicted;
   Duration step_time;

@@ -15,7 +15,8 @@ struct Workspaces {
 };
 
 /// Spells a plan out as one optimizer step: every task in host issue order, with its stream, the
-/// events it waits for, what it allocates, uses and frees. docs/schedules.md walks through one.
+/// events it waits for, what it allocates, uses and frees. docs/design/schedules.md walks through
+/// one.
 ///
 ///   plan     checked by FindPlanFaults
 ///   profile  footprints of the ops' own temporaries, or null for none

@@ -24,7 +24,8 @@ struct FirstSteps {
 };
 
 /// Whether the pace of the host decides when memory comes back (Buffer::recorded_streams), so that
-/// what is reserved depends on all steps from the first on (docs/memory.md, When events pass).
+/// what is reserved depends on all steps from the first on (docs/design/memory.md, When events
+/// pass).
 bool MemoryFollowsTime(const Schedule& schedule);
 
 /// What the host's call of each task takes longer in the first step of a process, in which modules

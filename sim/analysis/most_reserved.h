@@ -14,7 +14,7 @@ namespace dcsim {
 inline constexpr std::uint32_t kSegmentOrders = 7;
 
 /// How many times as long as priced the hosts take that MostReserved tries. Measured steps had
-/// hosts of 0.9 to 4.4 (docs/memory.md).
+/// hosts of 0.9 to 4.4 (docs/design/memory.md).
 inline constexpr std::array<double, 5> kHostsTried = {0.7, 1.4, 2, 2.8, 4};
 
 /// The largest peak of reserved bytes in memory without end, over what decides it and is not known

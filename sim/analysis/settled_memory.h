@@ -10,8 +10,8 @@ namespace dcsim {
 /// Peaks of the allocator's statistics over the steps that count, of a schedule whose memory does
 /// not follow time (MemoryFollowsTime): its allocator calls alone are replayed, in memory without
 /// end. What one step leaves in the cache decides where the next one's blocks lie, so the cache may
-/// still grow behind the steps to warm up (docs/memory.md, Later steps). A request that no memory
-/// serves ends it: the peaks are those of before.
+/// still grow behind the steps to warm up (docs/design/memory.md, Later steps). A request that no
+/// memory serves ends it: the peaks are those of before.
 ///
 ///   config   of the allocator; its capacity does not matter
 ///   steps    where `measured` is nothing: until a step leaves all blocks where an earlier one that

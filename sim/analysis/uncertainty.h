@@ -30,8 +30,8 @@ struct StepTimeBound {
 ///
 ///   sqrt(collectives^2 + (sizes * d.sizes)^2 + (ranks * d.ranks)^2)
 ///
-/// with d its MeasuredDistance. Nothing holds hosts that are slow for a while (docs/accuracy.md,
-/// Slow hosts).
+/// with d its MeasuredDistance. Nothing holds hosts that are slow for a while
+/// (docs/lab/accuracy.md, Slow hosts).
 StepTimeBound FindStepTimeBound(Duration step_time,
                                 const Schedule& schedule,
                                 const ClockedCosts& clocked,

@@ -17,8 +17,8 @@
 namespace dcsim {
 
 /// How the running tasks of all streams share one GPU, and its collectives wait for other ranks
-/// (docs/costs.md, Contention): when each ends, as things stand. Whoever owns it decides which task
-/// starts when; it tells what happens next on each stream.
+/// (docs/design/costs.md, Contention): when each ends, as things stand. Whoever owns it decides
+/// which task starts when; it tells what happens next on each stream.
 class GpuSharing {
  public:
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();

@@ -41,8 +41,9 @@ struct EvaluatorOptions {
 struct Frame;
 
 /// Scores schedules without simulating each in full: 2 steps to warm up and a measured one, as
-/// Predict does, by exact shortcuts where they hold (docs/search.md), by Lower and Simulate where
-/// not. Each different candidate is evaluated once. Scores do not depend on the number of threads.
+/// Predict does, by exact shortcuts where they hold (docs/design/search.md), by Lower and Simulate
+/// where not. Each different candidate is evaluated once. Scores do not depend on the number of
+/// threads.
 class Evaluator {
  public:
   /// Throws Error when the GPU leaves no memory to tensors.

@@ -5,7 +5,7 @@
 namespace dcsim {
 namespace {
 
-// Chosen on qwen3-8b with 50 and 137 GiB (docs/search.md, Measured).
+// Chosen on qwen3-8b with 50 and 137 GiB (docs/design/search.md, Measured).
 constexpr std::size_t kChains = 3;
 constexpr std::size_t kTries = 4;         // changes of each chain in a round
 constexpr std::size_t kSecondChange = 8;  // one in so many tries is of two changes

@@ -28,7 +28,7 @@ struct GatherSpace {
   std::vector<ParamPattern> never_kept;       // that may not stay otherwise
 };
 
-/// The schedules among which a search chooses. File form: dc-space/1 (docs/search.md).
+/// The schedules among which a search chooses. File form: dc-space/1 (docs/design/search.md).
 struct SearchSpace {
   std::optional<Bytes> memory_limit;     // of reserved bytes
   std::vector<ScheduleOptions> options;  // combinations that agree with each other

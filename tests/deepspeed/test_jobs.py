@@ -83,7 +83,7 @@ def test_recording_changes_no_loss_and_is_read(recorded):
     assert results["record"]["losses"] == results["eager"]["losses"]
     assert (folder / "own/graph.json.gz").exists()
     assert found["workload"]["name"] == "own"
-    schema = json.loads((ROOT / "docs/schemas/launches.schema.json").read_text())
+    schema = json.loads((ROOT / "docs/reference/schemas/launches.schema.json").read_text())
     jsonschema_rs.validator_for(schema).validate(found)
 
 

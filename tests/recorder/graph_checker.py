@@ -1,4 +1,4 @@
-"""Every rule of docs/formats.md for dc-graph/1, checked on a document without PyTorch and without the recorder.
+"""Every rule of docs/reference/formats.md for dc-graph/1, checked on a document without PyTorch and without the recorder.
 
 A second reading of the format: the recorder's output must satisfy it, and test_graph_checker.py shows that each
 rule can be broken.
@@ -269,7 +269,7 @@ def _outputs(graph: dict[str, Any], *kinds: str) -> list[int]:
 
 
 def _fits(argument: Argument, given: Any) -> bool:
-    """Whether a JSON value is one of the forms that docs/formats.md gives for the argument's type."""
+    """Whether a JSON value is one of the forms that docs/reference/formats.md gives for the argument's type."""
     if given is None:
         return argument.is_optional or argument.type == "Tensor"
     if argument.type == "Tensor":

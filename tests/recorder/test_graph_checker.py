@@ -1,4 +1,4 @@
-"""The tests' checker finds every fault that docs/formats.md names, so that its silence means something."""
+"""The tests' checker finds every fault that docs/reference/formats.md names, so that its silence means something."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from jsonschema_rs import Draft202012Validator
 from torch.fx import Graph, GraphModule
 
 TRACES = ROOT / "traces"
-SCHEMA = json.loads((ROOT / "docs" / "schemas" / "graph.schema.json").read_text())
+SCHEMA = json.loads((ROOT / "docs" / "reference" / "schemas" / "graph.schema.json").read_text())
 WORKLOADS = sorted({path.parent.name for path in TRACES.glob("*/graph-inductor-*.json.gz")})
 FORMS = [(name, form) for name in WORKLOADS for form in COMPILED_FILES]
 

@@ -1,4 +1,4 @@
-"""The reference training is PyTorch's training of the same module, and its numbers are those that docs/formats.md defines."""
+"""The reference training is PyTorch's training of the same module, and its numbers are those that docs/reference/formats.md defines."""
 
 from __future__ import annotations
 
@@ -234,7 +234,7 @@ def test_untrained_loss_is_that_of_guessing() -> None:
 
 
 def test_committed_reference_fits_the_json_schema() -> None:
-    schema = json.loads((ROOT / "docs" / "schemas" / "reference.schema.json").read_text())
+    schema = json.loads((ROOT / "docs" / "reference" / "schemas" / "reference.schema.json").read_text())
     Draft202012Validator(schema).validate(read_document(TINY_LLAMA / "reference.json"))
 
 
@@ -246,7 +246,7 @@ def test_committed_reference_fits_the_json_schema() -> None:
         ("traces/tiny-llama --rank 2", 2, "unknown option '--rank' (did you mean '--ranks'?)"),
         ("traces/tiny-llama --steps 0", 2, "--steps: '0' given, expected a whole number of at least 1"),
         ("traces/tiny-llama --device gpu", 2, "--device: 'gpu' given, expected one of cpu, cuda"),
-        ("docs/schemas/graph.schema.json", 2, "has format None: expected 'dc-graph/1'"),
+        ("docs/reference/schemas/graph.schema.json", 2, "has format None: expected 'dc-graph/1'"),
         ("tests/recorder/conftest.py", 2, "is no JSON file: expected a graph file"),
         ("", 2, "missing WORKLOAD"),
     ],

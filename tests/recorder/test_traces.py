@@ -15,7 +15,7 @@ from graph_checker import faults_of, values_of
 from jsonschema_rs import Draft202012Validator
 
 TRACES = ROOT / "traces"
-SCHEMA = ROOT / "docs" / "schemas" / "graph.schema.json"
+SCHEMA = ROOT / "docs" / "reference" / "schemas" / "graph.schema.json"
 BIG = {
     "mlp-8x4096": (2048, 1),
     "llama-3.2-1b": (4, 2048),

@@ -1,4 +1,5 @@
-// The keys of a predicted result, for every stage and two workloads, against docs/formats.md.
+// The keys of a predicted result, for every stage and two workloads, against
+// docs/reference/formats.md.
 
 #include <map>
 #include <set>
@@ -16,10 +17,11 @@
 namespace dcsim {
 namespace {
 
-/// Names in backticks in the first column of the table under a heading of docs/formats.md.
+/// Names in backticks in the first column of the table under a heading of
+/// docs/reference/formats.md.
 std::set<std::string> DocumentedKeys(const std::string& heading) {
   std::set<std::string> keys;
-  std::istringstream text(ReadFile(DCSIM_SOURCE_DIR "/docs/formats.md"));
+  std::istringstream text(ReadFile(DCSIM_SOURCE_DIR "/docs/reference/formats.md"));
   bool inside = false;
   for (std::string line; std::getline(text, line);) {
     inside = line.starts_with("## ") ? line.starts_with("## " + heading) : inside;

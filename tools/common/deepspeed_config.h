@@ -30,9 +30,9 @@ struct DeepSpeedSpec {
 /// DeepSpeed's own sections or batch sizes.
 bool IsDeepSpeedConfig(const Json& document);
 
-/// Reads DeepSpeed's JSON as DeepSpeed 0.19.8 does (docs/deepspeed_keys.md). The policy is the
-/// newest "deepcompile-…" of the job's where compile.deepcompile is on, else "deepspeed-eager".
-/// "auto" is filled in as Hugging Face's Trainer does it.
+/// Reads DeepSpeed's JSON as DeepSpeed 0.19.8 does (docs/reference/deepspeed_keys.md). The policy
+/// is the newest "deepcompile-…" of the job's where compile.deepcompile is on, else
+/// "deepspeed-eager". "auto" is filled in as Hugging Face's Trainer does it.
 ///
 /// Throws Error with every fault: what DeepSpeed refuses, what changes a step's time or memory in a
 /// way that no plan says, and batch sizes and dtypes that are not the recording's, with the command

@@ -76,7 +76,7 @@ std::string_view SectionOf(std::string_view path);
 /// Where a key has its meaning: "eager, ZeRO-3", or nothing where that is everywhere.
 std::string ScopeText(KeyScope scope);
 
-/// The table as a page of the documentation (docs/deepspeed_keys.md).
+/// The table as a page of the documentation (docs/reference/deepspeed_keys.md).
 std::string PrintDeepSpeedKeys();
 
 }  // namespace dcsim

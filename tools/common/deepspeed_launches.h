@@ -25,8 +25,8 @@ void RequireDeepSpeedPlan(const Plan& plan, const Graph& graph);
 /// default space.
 void RequireDeepSpeedSpace(const SearchSpace& space, const Graph& graph, const std::string& path);
 
-/// dc-launches/1 (docs/formats.md): the plan as launches before first uses of parameters, which
-/// dcsim_deepspeed puts into the graphs of a job that DeepSpeed trains, with what `predicted`
+/// dc-launches/1 (docs/reference/formats.md): the plan as launches before first uses of parameters,
+/// which dcsim_deepspeed puts into the graphs of a job that DeepSpeed trains, with what `predicted`
 /// expects of it. Throws Error as RequireDeepSpeedPlan does.
 Json PrintDeepSpeedLaunches(const Plan& plan, const Graph& graph, const Result& predicted);
 

@@ -31,7 +31,7 @@ std::string MoreNodes(const Cluster& cluster, int ranks) {
   if (!cluster.inter_node) {
     text +=
         " --cluster-set 'inter_node={bus_bandwidth: 50 GB/s, latency: 20 us, hop_latency: 2 us}' "
-        "with the numbers of your network (docs/clusters.md)";
+        "with the numbers of your network (docs/reference/clusters.md)";
   }
   return text;
 }

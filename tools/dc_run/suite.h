@@ -14,7 +14,7 @@ struct SuiteCase {
   bool timelines = false;            // whether measured timelines are kept
 };
 
-/// Cases to measure on one machine. File form: dc-suite/1, YAML (docs/accuracy.md).
+/// Cases to measure on one machine. File form: dc-suite/1, YAML (docs/lab/accuracy.md).
 struct Suite {
   std::string cluster;  // file
   int gpus = 1;

@@ -92,8 +92,8 @@ LoadedSearch Load(const SearchCommandOptions& options) {
 }
 
 /// What a report would say of the best schedule so far. A score is no step time of a report
-/// (docs/search.md), so the schedule is predicted, which takes longer than scoring it: at most a
-/// 20th of the time.
+/// (docs/design/search.md), so the schedule is predicted, which takes longer than scoring it: at
+/// most a 20th of the time.
 class BestSoFar {
  public:
   BestSoFar(const LoadedSearch& loaded, const SearchProblem& problem)

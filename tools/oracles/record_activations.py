@@ -5,7 +5,7 @@ oracle of model/passes/deepcompile/offload_activation.
 
 FOLDER as for record_deepcompile.py. The passes run on random torch.fx graphs, behind DeepSpeed's own
 insertion and list scheduler, and on the forward graphs of the committed workloads; shapes, peaks,
-times and budgets are given. Writes activations-<version>.json.gz (docs/policies.md). With --check,
+times and budgets are given. Writes activations-<version>.json.gz (docs/design/policies.md). With --check,
 records the first of them again and compares them with what is written there.
 """
 

@@ -3,7 +3,7 @@
     python3 tools/oracles/record_allocator.py --out tests/data/allocator
 
 needs one idle NVIDIA GPU and torch 2.11, and takes two to three minutes. Each configuration of the
-allocator gets a process of its own and a file `<name>.json.gz`; docs/memory.md describes the file.
+allocator gets a process of its own and a file `<name>.json.gz`; docs/design/memory.md describes the file.
 A script that fails is reported and left out; the exit code is then 1.
 """
 

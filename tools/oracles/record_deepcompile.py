@@ -6,7 +6,7 @@ FOLDER holds an installed DeepSpeed 0.17.1, 0.19.6 or 0.19.8 (DS_BUILD_OPS=0 pip
 --target FOLDER deepspeed==0.19.8) with its requirements; needs torch and scipy, no GPU. The insertion of
 gathers and releases, the list scheduler, prefetch, selective_gather and offload_adam_states are
 DeepSpeed's, run on torch.fx graphs over stand-ins for its ops; sizes, times, peaks and budgets are given. Writes
-<version>.json.gz (docs/policies.md) with the committed workloads and 320 random graphs. With
+<version>.json.gz (docs/design/policies.md) with the committed workloads and 320 random graphs. With
 --check, records the first of them again and compares them with what is written there.
 """
 
@@ -33,7 +33,7 @@ if hasattr(util, "is_cast_op"):
     SMALL.append("autocast")
     LARGE += ["gpt2", "own-code", "gpt2-xl", "llama-3.2-1b-autocast"]
 WORKLOADS = SMALL + LARGE
-# Decided in another way here, for a reason (docs/policies.md): views of parameters that the forward
+# Decided in another way here, for a reason (docs/design/policies.md): views of parameters that the forward
 # saves; a parameter that one graph alone reads through casts only.
 DIFFERENT = {("qwen3-8b-default-partition", 1), ("llama-3.2-1b-autocast", 1)}
 # The schedulers go back along a chain of ops by recursion: gpt2-xl's is deeper than Python's limit,

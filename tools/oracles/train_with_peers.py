@@ -1,11 +1,11 @@
-"""Other trainers on the machine at hand, for the tables in docs/accuracy.md and for the losses that dc-run must reach.
+"""Other trainers on the machine at hand, for the tables in docs/lab/accuracy.md and for the losses that dc-run must reach.
 
     torchrun --nproc-per-node 4 tools/oracles/train_with_peers.py fsdp2 qwen3-8b --batch 1 --seq 4096 -o fsdp2.json
     torchrun --nproc-per-node 4 tools/oracles/train_with_peers.py deepspeed qwen3-8b --stage 3 -o deepspeed.json
     torchrun --nproc-per-node 2 tools/oracles/train_with_peers.py ddp llama-3.2-1b --batch 4 --seq 2048 -o ddp.json
 
 `fsdp2` and `deepspeed` time eager training of the named architecture with random weights. `ddp` trains the module from the
-weights and inputs of the reference training (docs/formats.md), so its losses stand beside those of `dc-run step`.
+weights and inputs of the reference training (docs/reference/formats.md), so its losses stand beside those of `dc-run step`.
 All use AdamW (fused) on float32 masters, bfloat16 compute, no activation checkpointing, no clipping.
 Needs torch, transformers and, for `deepspeed`, DeepSpeed; PYTHONPATH must hold tools/dcrecord/src.
 """

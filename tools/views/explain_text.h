@@ -90,13 +90,14 @@ std::string PrintExplanation(const Explanation& explanation,
                              const Graph& graph,
                              bool memory);
 
-/// dc-explanation/1 (docs/formats.md) of a plan whose step stops: the result, and who was alive.
+/// dc-explanation/1 (docs/reference/formats.md) of a plan whose step stops: the result, and who was
+/// alive.
 Json PrintStoppedJson(const Result& result,
                       const LivePeak& at_stop,
                       const Schedule& schedule,
                       const Graph& graph);
 
-/// dc-explanation/1 (docs/formats.md).
+/// dc-explanation/1 (docs/reference/formats.md).
 Json PrintExplanationJson(const Explanation& explanation,
                           const Schedule& schedule,
                           const Graph& graph);

@@ -12,8 +12,8 @@ namespace dcsim {
 void CheckDagPath(const std::string& path);
 
 /// Draws a schedule with Graphviz: a box for each layer, blue gathers, orange reductions, grey
-/// copies, green optimizer, red borders and arrows on the critical path (docs/commands.md shows
-/// one).
+/// copies, green optimizer, red borders and arrows on the critical path (docs/reference/commands.md
+/// shows one).
 ///
 ///   path   ends in .svg, .pdf or .png, which Graphviz lays out, or .dot, the text to lay out
 ///

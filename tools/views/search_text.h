@@ -58,7 +58,7 @@ std::string PrintSearchText(const SearchReport& report, const Graph& graph);
 /// The answer when nothing fits.
 std::string PrintNothingFits(const SearchReport& report);
 
-/// dc-search/1 (docs/formats.md).
+/// dc-search/1 (docs/reference/formats.md).
 Json PrintSearch(const SearchReport& report, const Graph& graph);
 
 }  // namespace dcsim

@@ -12,7 +12,7 @@ namespace dcsim {
 /// Timelines of one step, one a rank, at least one, as Chrome trace JSON, which Perfetto opens as
 /// it is: a process a rank, the host and each stream as threads, arrows from each gather to its
 /// first use and from each gradient copy to its reduction, counters of live, allocated, active and
-/// reserved bytes. Times in us with three decimals (docs/formats.md, dc-timeline/1).
+/// reserved bytes. Times in us with three decimals (docs/reference/formats.md, dc-timeline/1).
 std::string PrintTimelineTrace(std::span<const Timeline> ranks,
                                const Schedule& schedule,
                                const Graph& graph);

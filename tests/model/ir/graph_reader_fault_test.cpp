@@ -8,7 +8,7 @@
 namespace dcsim {
 namespace {
 
-/// One rule of docs/formats.md, dc-graph/1, broken in a document that is right otherwise.
+/// One rule of docs/reference/formats.md, dc-graph/1, broken in a document that is right otherwise.
 struct Break {
   const char* name;
   void (*change)(Json& document);

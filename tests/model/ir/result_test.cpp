@@ -42,7 +42,7 @@ Result Completed() {
   return result;
 }
 
-// Keys, order and units of docs/formats.md, dc-result/1.
+// Keys, order and units of docs/reference/formats.md, dc-result/1.
 TEST(ResultTest, PrintsEveryDocumentedKey) {
   EXPECT_EQ(
       PrintResult(Completed()).dump(),

@@ -1,5 +1,5 @@
-// DeepSpeed's eager gradient buckets (docs/schedules.md) on TwoLayers and two ranks: w1 has 15
-// elements (30 bytes), w2 5 (10 bytes); gradients come as w2, w1. One rank's partition of the 20
+// DeepSpeed's eager gradient buckets (docs/design/schedules.md) on TwoLayers and two ranks: w1 has
+// 15 elements (30 bytes), w2 5 (10 bytes); gradients come as w2, w1. One rank's partition of the 20
 // elements is 10: w1's first ten belong to rank 0, its last five and w2 to rank 1.
 
 #include <tuple>

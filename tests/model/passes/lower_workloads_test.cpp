@@ -9,9 +9,9 @@
 namespace dcsim {
 namespace {
 
-// What theory says about the collectives of the committed workloads (docs/schedules.md; section 1.5
-// of "What DeepCompile does"): ZeRO-3 gathers each parameter once in each graph that uses it, in
-// every micro-step, and reduces each gradient once a micro-step.
+// What theory says about the collectives of the committed workloads (docs/design/schedules.md;
+// section 1.5 of "What DeepCompile does"): ZeRO-3 gathers each parameter once in each graph that
+// uses it, in every micro-step, and reduces each gradient once a micro-step.
 
 constexpr int kRanks = 8;
 

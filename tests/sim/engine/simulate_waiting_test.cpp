@@ -1,4 +1,5 @@
-// What streams that wait for events cost the kernels of compute (docs/costs.md, Waiting streams).
+// What streams that wait for events cost the kernels of compute (docs/design/costs.md, Waiting
+// streams).
 
 #include <vector>
 

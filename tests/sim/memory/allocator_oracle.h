@@ -25,7 +25,7 @@ using OracleStats = std::array<std::int64_t, kOracleStatNames.size()>;
 /// The same statistics of a replay.
 OracleStats ToOracleStats(const AllocatorStats& stats);
 
-/// One operation of a script; docs/memory.md has the table of the codes.
+/// One operation of a script; docs/design/memory.md has the table of the codes.
 struct OracleOp {
   char code = 0;
   std::vector<std::int64_t> arguments;

@@ -225,7 +225,7 @@ TEST(TimelineTraceTest, CountersAreTheMemorySamples) {
   }
 }
 
-// docs/formats.md: 3 hours in microseconds keep their nanoseconds.
+// docs/reference/formats.md: 3 hours in microseconds keep their nanoseconds.
 TEST(TimelineTraceTest, LongTimesKeepTheirNanoseconds) {
   PredictedStep step = PredictStack(1);
   const SimTime late = SimTime::FromNs(10'800'000'000'001);

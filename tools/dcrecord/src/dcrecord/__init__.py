@@ -1,4 +1,4 @@
-"""Records the training graph of a torch model, with no GPU and no weights (docs/recorder.md)."""
+"""Records the training graph of a torch model, with no GPU and no weights (docs/reference/recorder.md)."""
 
 from dcrecord.version import VERSION as __version__
 

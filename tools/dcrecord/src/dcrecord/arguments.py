@@ -1,4 +1,4 @@
-"""Arguments of operators in the form of docs/formats.md: in schema order, defaults filled in, nothing implied."""
+"""Arguments of operators in the form of docs/reference/formats.md: in schema order, defaults filled in, nothing implied."""
 
 from __future__ import annotations
 

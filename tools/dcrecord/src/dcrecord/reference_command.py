@@ -29,7 +29,7 @@ REFERENCE_FILE = "reference.json"
 
 _DESCRIPTION = """\
 Runs a recorded graph with PyTorch, from seeded weights and inputs, and trains with AdamW. Writes per step the loss and
-for each gradient its norm, a hash and 16 projections: docs/formats.md, dc-reference/1.
+for each gradient its norm, a hash and 16 projections: docs/reference/formats.md, dc-reference/1.
 """
 _EXAMPLES = """\
 examples:

@@ -1,7 +1,7 @@
-"""The reference training: a recorded graph run with PyTorch from seeded weights and inputs (docs/formats.md, dc-reference/1).
+"""The reference training: a recorded graph run with PyTorch from seeded weights and inputs (docs/reference/formats.md, dc-reference/1).
 
 Data-parallel ranks are simulated in one process: each rank's micro-steps run one after the other, and the gradients are
-averaged. Every number that decides a bit is fixed in docs/formats.md, so that dc-run can do the same sharded.
+averaged. Every number that decides a bit is fixed in docs/reference/formats.md, so that dc-run can do the same sharded.
 """
 
 from __future__ import annotations

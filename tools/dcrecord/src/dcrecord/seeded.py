@@ -1,4 +1,4 @@
-"""Numbers that Python and C++, CPU and GPU make from a seed with the same bits (docs/formats.md, dc-reference/1)."""
+"""Numbers that Python and C++, CPU and GPU make from a seed with the same bits (docs/reference/formats.md, dc-reference/1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From captured graphs to a document of docs/formats.md, dc-graph/1."""
+"""From captured graphs to a document of docs/reference/formats.md, dc-graph/1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""dc-launches/1 (docs/formats.md): a schedule as launches of gathers before first uses of parameters."""
+"""dc-launches/1 (docs/reference/formats.md): a schedule as launches of gathers before first uses of parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From lowered programs to a document of docs/formats.md, dc-graph/1, whose ops are kernels."""
+"""From lowered programs to a document of docs/reference/formats.md, dc-graph/1, whose ops are kernels."""
 
 from __future__ import annotations
 
