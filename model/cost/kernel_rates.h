@@ -231,9 +231,7 @@ struct ProductRates {
   double outer_elements_per_second = 0;  // … and products of two vectors
 };
 
-/// What a roofline of two rates leaves out, as far as it is known of a GPU. Source:
-/// docs/design/costs.md. Triton kernels that Inductor writes: shares of the bandwidth by kind, and
-/// what they compute.
+/// Triton kernels that Inductor writes: shares of the bandwidth by kind, and what they compute.
 struct TritonRates {
   double pointwise = 1;
   double reduction = 1;
@@ -243,6 +241,8 @@ struct TritonRates {
   Duration start;                        // of any of them
 };
 
+/// What a roofline of two rates leaves out, as far as it is known of a GPU. Source:
+/// docs/design/costs.md.
 struct KernelRates {
   double plain = 1;  // share of the bandwidth: dense tensors of one layout, also written shorter
   double gelu = 1;   // the same, computing so much for each element

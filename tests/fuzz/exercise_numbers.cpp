@@ -148,4 +148,13 @@ bool ExerciseNumbers(Draws draws) {
   }
 }
 
+bool ExerciseNumbers(Random& random) {
+  constexpr std::size_t kBytes = 48;
+  std::vector<std::uint8_t> bytes(kBytes);
+  for (std::uint8_t& byte : bytes) {
+    byte = static_cast<std::uint8_t>(random.Below(256));
+  }
+  return ExerciseNumbers(Draws(bytes));
+}
+
 }  // namespace dcsim

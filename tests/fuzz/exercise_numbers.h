@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <span>
 
+#include "sim/search/random.h"
+
 namespace dcsim {
 
 /// Where the numbers of a step come from: bytes, behind whose end there are zeros.
@@ -27,5 +29,8 @@ class Draws {
 /// the pricing refused it. Aborts where a promise is broken; no time or amount of memory may be
 /// negative.
 bool ExerciseNumbers(Draws draws);
+
+/// The same with bytes from a generator, as many as a step takes at most.
+bool ExerciseNumbers(Random& random);
 
 }  // namespace dcsim

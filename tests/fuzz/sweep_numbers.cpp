@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <iostream>
 #include <unistd.h>
-#include <vector>
 
 #include "sim/search/random.h"
 #include "tests/fuzz/exercise_numbers.h"
@@ -14,15 +13,10 @@
 namespace {
 
 bool Simulates(std::uint64_t draw) {
-  constexpr std::size_t kBytes = 48;
   dcsim::Random random(draw);
-  std::vector<std::uint8_t> bytes(kBytes);
-  for (std::uint8_t& byte : bytes) {
-    byte = static_cast<std::uint8_t>(random.Below(256));
-  }
   constexpr unsigned kSeconds = 10;
   alarm(kSeconds);
-  return dcsim::ExerciseNumbers(dcsim::Draws(bytes));
+  return dcsim::ExerciseNumbers(random);
 }
 
 }  // namespace
