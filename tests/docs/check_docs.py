@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """README and guide: short sentences and cells, no dated history, links that lead somewhere, commands that run.
+Reference: no dated history.
 
     tests/docs/check_docs.py BIN
 
@@ -16,6 +17,7 @@ import tempfile
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 PAGES = [SOURCE / "README.md", *sorted((SOURCE / "docs" / "guide").glob("*.md"))]
+REFERENCE = sorted((SOURCE / "docs" / "reference").glob("*.md"))
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 HISTORY = re.compile(r"\b(?:until|since|before|after|on) 20\d\d-\d\d-\d\d", re.I)
 # Recordings that a reader makes; here a small one stands for them.
@@ -24,11 +26,16 @@ STAND_INS = ("my-model", "my-qwen")
 NOT_RUN = {"with-deepspeed.md"}
 
 
+def prose_of(page):
+    return FENCE.sub("\n\n", page.read_text()).splitlines()
+
+
+def dated_faults(page):
+    return [f"dated history: {line[:80]}" for line in prose_of(page) if HISTORY.search(line)]
+
+
 def prose_faults(page):
-    text = FENCE.sub("\n\n", page.read_text())
-    for line in text.splitlines():
-        if HISTORY.search(line):
-            yield f"dated history: {line[:80]}"
+    for line in prose_of(page):
         cells = re.split(r"(?<!\\)\|", line.strip("|")) if line.startswith("|") else []
         for cell in cells:
             if len(re.sub(r"\]\([^)]*\)", "]", cell).strip()) > 200:
@@ -74,13 +81,13 @@ def main():
         print(__doc__, file=sys.stderr)
         return 2
     programs = pathlib.Path(sys.argv[1]).resolve()
-    faults = []
+    found = [(page, fault) for page in PAGES + REFERENCE for fault in dated_faults(page)]
     for page in PAGES:
-        found = list(prose_faults(page))
-        found += [] if page.name in NOT_RUN else command_faults(page, programs)
-        faults += [f"{page.relative_to(SOURCE)}: {fault}" for fault in found]
-    print("\n".join(faults))
-    return 1 if faults else 0
+        found += [(page, fault) for fault in prose_faults(page)]
+        if page.name not in NOT_RUN:
+            found += [(page, fault) for fault in command_faults(page, programs)]
+    print("\n".join(f"{page.relative_to(SOURCE)}: {fault}" for page, fault in found))
+    return 1 if found else 0
 
 
 sys.exit(main())
