@@ -27,6 +27,7 @@ std::vector<Json> CommittedClusters() {
   }
   std::sort(paths.begin(), paths.end());
   std::vector<Json> clusters;
+  clusters.reserve(paths.size());
   for (const std::string& path : paths) {
     clusters.push_back(LoadCluster(path).document);
   }
