@@ -136,6 +136,10 @@ struct KeepGathered {
 /// times calls that find the parameter gathered; or as measured.
 enum class GatherTimes : std::uint8_t { kDeepSpeed, kAsMeasured };
 
+/// Where gathers of a compiled forward stand: where Inductor of torch 2.11 leaves them, or where
+/// DeepCompile's passes put them.
+enum class GatherOrder : std::uint8_t { kInductor211, kDeepSpeed };
+
 /// deepspeed-eager, ZeRO-3: when modules' parameters are gathered and kept, in elements.
 /// DeepSpeed's stage3_prefetch_bucket_size, param_persistence_threshold, max_live_parameters and
 /// max_reuse_distance.
@@ -162,14 +166,15 @@ struct OffloadOptimizer {
 struct PlanSpec {
   std::string policy = "plain-1";
   ScheduleOptions options;
-  std::optional<std::vector<std::string>> passes = {};  // nothing: the policy's and stage's own
-  std::int64_t gather_ahead = 0;                        // pass of this name: gathers ahead of use
-  KeepGathered keep_gathered;                           // pass of this name
-  GatherTimes gather_times = GatherTimes::kDeepSpeed;   // deepcompile, ZeRO-3
-  EagerGathers eager_gathers;                           // deepspeed-eager, ZeRO-3
-  OffloadOptimizer offload_optimizer;                   // pass offload_optimizer
-  bool offload_activation = false;                      // deepcompile, ZeRO-3
-  Bytes max_fuse_size = Bytes::MiB(64);                 // pass fuse_gathers: of a group
+  std::optional<std::vector<std::string>> passes = {};   // nothing: the policy's and stage's own
+  std::int64_t gather_ahead = 0;                         // pass of this name: gathers ahead of use
+  KeepGathered keep_gathered;                            // pass of this name
+  GatherTimes gather_times = GatherTimes::kDeepSpeed;    // deepcompile, ZeRO-3
+  GatherOrder gather_order = GatherOrder::kInductor211;  // deepcompile, ZeRO-3, compiled graphs
+  EagerGathers eager_gathers;                            // deepspeed-eager, ZeRO-3
+  OffloadOptimizer offload_optimizer;                    // pass offload_optimizer
+  bool offload_activation = false;                       // deepcompile, ZeRO-3
+  Bytes max_fuse_size = Bytes::MiB(64);                  // pass fuse_gathers: of a group
 
   bool operator==(const PlanSpec&) const = default;
 };

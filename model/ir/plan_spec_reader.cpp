@@ -81,6 +81,7 @@ void ReadPasses(ObjectReader& object, std::optional<std::vector<std::string>>& p
 }
 
 constexpr std::array<std::string_view, 2> kGatherTimesNames = {"deepspeed", "as_measured"};
+constexpr std::array<std::string_view, 2> kGatherOrderNames = {"inductor-2.11", "deepspeed"};
 
 void ReadEagerGathers(ObjectReader& object, EagerGathers& eager) {
   const auto read = [&object](std::string_view key, std::int64_t& target) {
@@ -144,6 +145,7 @@ PlanSpec ReadPlanSpec(const Json& document, const Locator& locate) {
   ReadKeepGathered(object, spec.keep_gathered);
   ReadPasses(object, spec.passes);
   object.OptionalChoice("gather_times", kGatherTimesNames, spec.gather_times);
+  object.OptionalChoice("gather_order", kGatherOrderNames, spec.gather_order);
   ReadEagerGathers(object, spec.eager_gathers);
   ReadOffloadOptimizer(object, spec.offload_optimizer);
   object.Optional("offload_activation", ReadBool, spec.offload_activation);
@@ -163,6 +165,7 @@ Json PrintPlanSpec(const PlanSpec& spec) {
   document["keep_gathered"] = PrintKeepGathered(spec.keep_gathered);
   document["passes"] = spec.passes ? Json(*spec.passes) : Json("default");
   document["gather_times"] = kGatherTimesNames[static_cast<std::size_t>(spec.gather_times)];
+  document["gather_order"] = kGatherOrderNames[static_cast<std::size_t>(spec.gather_order)];
   PrintEagerGathers(spec.eager_gathers, document);
   document["max_fuse_size"] = std::to_string(spec.max_fuse_size.count()) + " B";
   document["offload_optimizer"] = PrintOffloadOptimizer(spec.offload_optimizer);

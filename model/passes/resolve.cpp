@@ -100,6 +100,24 @@ std::string FindReductionFault(const PlanSpec& spec) {
   return {};
 }
 
+/// What compiled graphs exclude, and what only they have. An activation that leaves would take
+/// memory along that Inductor uses again.
+std::string FindCompiledFault(const PlanSpec& spec) {
+  const bool compiled = spec.options.backend == Backend::kInductor;
+  if (spec.gather_order != GatherOrder::kInductor211 &&
+      !(compiled && IsDeepCompile(spec.policy) && spec.options.stage == 3)) {
+    return "gather_order is for DeepCompile's policies with stage 3 and backend inductor";
+  }
+  const std::vector<std::string> passes = PassesOf(spec);
+  const bool moves = std::any_of(passes.begin(), passes.end(), [](const std::string& pass) {
+    return pass.starts_with("offload_activation");
+  });
+  return moves && compiled
+             ? "offload_activation: not for backend inductor, whose graphs use the memory of "
+               "activations again; backend aten has it"
+             : "";
+}
+
 /// DeepSpeed's passes over states know Adam's and Lion's names of them.
 std::string FindStatePassFault(const PlanSpec& spec) {
   if (spec.options.training.algorithm != OptimizerAlgorithm::kSgdMomentum) {
@@ -120,6 +138,7 @@ void RejectContradictions(const PlanSpec& spec, const Graph& graph) {
   faults.push_back(FindPassFault(spec));
   faults.push_back(FindReleaseFault(spec));
   faults.push_back(FindReductionFault(spec));
+  faults.push_back(FindCompiledFault(spec));
   faults.push_back(FindStatePassFault(spec));
   faults.push_back(FindParamFault(spec.options, graph));
   for (const std::string& fault : faults) {

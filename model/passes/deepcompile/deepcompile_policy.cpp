@@ -9,6 +9,7 @@
 #include "model/graph/sharding.h"
 #include "model/passes/deepcompile/activation_moves.h"
 #include "model/passes/deepcompile/gather_scheduler.h"
+#include "model/passes/deepcompile/inductor_order.h"
 #include "model/passes/deepcompile/memory_profile.h"
 #include "model/passes/deepcompile/plan_steps.h"
 #include "model/passes/deepcompile/selective_gather.h"
@@ -103,6 +104,9 @@ class Zero3Passes {
     if (RunsPass(spec_, "selective_gather") && inputs_.complete()) {
       plan.persistent = Keep();
     }
+    if (graph_.compiled) {
+      LowerByInductor(plan);
+    }
     return plan;
   }
 
@@ -181,6 +185,21 @@ class Zero3Passes {
         candidates_.push_back({node.param, node.time, whole.bytes()});
       } else {
         known->time += node.time;
+      }
+    }
+  }
+
+  /// Inductor lowers what the passes have made, in an order of its own.
+  void LowerByInductor(Plan& plan) const {
+    const bool prefetched = RunsPass(spec_, "prefetch") && inputs_.complete();
+    std::vector<std::vector<std::vector<ParamId>>> late;  // by graph
+    for (std::size_t g = 0; g < plan.graphs.size(); ++g) {
+      LoweredGraph lowered =
+          TakeInductorOrder(graph_, g, plan.graphs[g], spec_.gather_order, prefetched);
+      plan.graphs[g] = std::move(lowered.plan);
+      late.push_back(std::move(lowered.late));
+      if (graph_.graphs[g].direction == Direction::kBackward) {
+        GatherLate(late[graph_.graphs[g].forward.index()], plan.persistent, plan.graphs[g]);
       }
     }
   }

@@ -45,6 +45,7 @@ PlanSpec UnusualSpec() {
   spec.keep_gathered.patterns = {"*.norm.weight", "lm_head.*"};
   spec.passes = {"zero3_compile", "prefetch"};
   spec.gather_times = GatherTimes::kAsMeasured;
+  spec.gather_order = GatherOrder::kDeepSpeed;
   spec.eager_gathers = {1, 2, 3, 4};
   spec.options.offload_period = OffloadPeriod::kMicroStep;
   spec.options.offload_parameters = true;
@@ -114,7 +115,7 @@ TEST(PlanSpecTest, PrintHasEveryKeyInTheDocumentedOrder) {
       R"("reduce_dtype":"float16","optimizer":"for_loop","allocator":"expandable_segments",)"
       R"("offload_period":"micro_step","offload_parameters":true,)"
       R"("gather_ahead":1000000,"keep_gathered":["*.norm.weight","lm_head.*"],)"
-      R"("passes":["zero3_compile","prefetch"],"gather_times":"as_measured",)"
+      R"("passes":["zero3_compile","prefetch"],"gather_times":"as_measured","gather_order":"deepspeed",)"
       R"("prefetch_bucket":"1 elements","persistence_threshold":"2 elements",)"
       R"("max_live":"3 elements","max_reuse_distance":"4 elements","max_fuse_size":"5 B",)"
       R"("offload_optimizer":"6 B","offload_activation":true})");
@@ -217,6 +218,8 @@ INSTANTIATE_TEST_SUITE_P(
                [](PlanSpec& s) { s.passes = {"zero3_compile"}; }},
         Choice{"AsMeasured", "gather_times", R"("as_measured")",
                [](PlanSpec& s) { s.gather_times = GatherTimes::kAsMeasured; }},
+        Choice{"AsDeepSpeedOrders", "gather_order", R"("deepspeed")",
+               [](PlanSpec& s) { s.gather_order = GatherOrder::kDeepSpeed; }},
         Choice{"EagerBuckets", "gradient_buckets", R"("eager")",
                [](PlanSpec& s) { s.options.gradient_buckets = GradientBuckets::kEager; }},
         Choice{"Scattered", "contiguous_gradients", "false",
