@@ -5,7 +5,9 @@
     tools/leave_one_out.py BIN --check   fails where the page says something else
 
 Each workload is held out once. Its profile is not used (`--no-profile`), and neither are the constants of
-kernels that were read from it (docs/design/costs.md and `kernels.source` of the GPU file name them):
+kernels that were read from it. tools/leave_one_out.json names, for each part of the GPU file's `kernels`, the
+workloads that it was read from, and those that a law was compared with while it was written, which count as if they
+had given it a number:
 
   - a workload that gave no constant: its steps as they are predicted without a profile today (the column
     "roofline" of docs/lab/accuracy_cases.md);
@@ -26,12 +28,10 @@ import sys
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent
 PAGE = SOURCE / "docs" / "lab" / "leave_one_out.md"
-GPU = SOURCE / "configs" / "gpus" / "h200.yaml"
+TEACHERS = SOURCE / "tools" / "leave_one_out.json"
 # By which a measured host makes the predicted step longer where it counts as slow, as in accuracy_step.py.
 SLOW = 1.03
 INSIDE = 0.9
-# Named in the text as those that gave nothing.
-GAVE_NOTHING = {"gpt2", "mlp-8x4096", "mistral-7b", "phi-3-mini", "own-code", "qwen3-8b", "pythia-1.4b"}
 # Sections of docs/lab/unseen_models.md whose models had run elsewhere, on an H200 or on one GPU.
 KNEW_THEM = {"Another kind of GPU", "Two H100s", "Ten of them on two GPUs", "Eight GPUs"}
 NUMBER = r"([\d,]+(?:\.\d+)?)"
@@ -41,18 +41,13 @@ def workloads():
     return sorted((path.parent.name for path in SOURCE.glob("traces/*/graph.json.gz")), key=len, reverse=True)
 
 
-def named(text):
-    """Workloads that a text names."""
-    pattern = "|".join(re.escape(name) for name in workloads())
-    return set(re.findall(rf"(?<![\w.-])(?:{pattern})(?![\w-])", text))
-
-
 def teachers():
-    """Workloads from which constants of kernels were read."""
-    laws, range_of = (SOURCE / "docs" / "design" / "costs.md").read_text().split("\nRange: the kernels of PyTorch")
-    read_from = range_of.split("\n")[0].split("Rates were read")[1]
-    source = GPU.read_text().split("\nkernels:")[1].split("\ngaps:")[0].split("source: >-")[1]
-    return named(laws + read_from + source) - GAVE_NOTHING
+    """Workloads from which constants of kernels were read, or with which their laws were compared."""
+    told = json.loads(TEACHERS.read_text())
+    names = {name for law in told["read_from"].values() for name in law} | set(told["compared_with"])
+    if unknown := sorted(names - set(workloads())):
+        sys.exit(f"{TEACHERS.name}: no such workload in traces: {', '.join(unknown)}")
+    return names
 
 
 def rows(page):

@@ -11,7 +11,7 @@
 
 namespace dcsim::exec {
 
-/// The parameters of docs/design/costs.md (Contention) that describe `samples` best; those of which
+/// The parameters of docs/design/costs/contention.md that describe `samples` best; those of which
 /// no sample tells stay as they are in Contention(). How far apart ranks drift is none of them.
 struct ContentionFit {
   Contention contention;

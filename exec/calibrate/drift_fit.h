@@ -6,8 +6,8 @@
 
 namespace dcsim::exec {
 
-/// `ranks_apart` of docs/design/costs.md: ranks that went on together t before wait `idle` + `rate`
-/// * t for the last one.
+/// `ranks_apart` of docs/design/costs/collectives.md: ranks that went on together t before wait
+/// `idle` + `rate` * t for the last one.
 struct DriftFit {
   Duration idle;    // of the shortest t
   double rate = 0;  // the line through that with the least squares

@@ -10,7 +10,7 @@
 namespace dcsim::exec {
 
 /// How a side stream's copies and divisions of many tensors get on beside compute
-/// (docs/design/costs.md, Contention, Many short kernels).
+/// (docs/design/costs/side_streams.md, Many short kernels).
 struct SideKernelsFit {
   SideKernels kernels;
   int copy_multiprocessors = 0;  // of Contention

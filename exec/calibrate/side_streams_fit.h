@@ -8,7 +8,7 @@
 namespace dcsim::exec {
 
 /// What samples say of work that copy engines do, and of copies of two side streams; shares of
-/// speeds alone (docs/design/costs.md, Contention).
+/// speeds alone (docs/design/costs/side_streams.md).
 struct SideStreamsFit {
   ShareRange collective_beside_reads;  // of peers' memory, by copy engines
   ShareRange reads_beside_collective;

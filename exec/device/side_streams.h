@@ -23,8 +23,8 @@ constexpr Duration kQuietDelay = Duration::FromNs(400);
 
 /// How much later each kernel of the default stream starts while one of these streams waits for an
 /// event that it records, for each stream by itself: 0, or some 0.9 us (one H200, 2026-11-26;
-/// docs/design/costs.md, Waiting streams). The kernels are short ones. Takes 20 ms and as long
-/// again for each stream; the device is idle before and after, and PyTorch's allocator is not
+/// docs/design/costs/side_streams.md). The kernels are short ones. Takes 20 ms and as long again
+/// for each stream; the device is idle before and after, and PyTorch's allocator is not
 /// asked.
 std::vector<Duration> DelaysBy(std::span<const c10::cuda::CUDAStream> streams);
 

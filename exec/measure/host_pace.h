@@ -19,7 +19,7 @@ struct GpuMarks {
 /// Times the host in steps that run one behind another, by stretches that begin with some ops each
 /// (HostReading).
 ///
-/// A launch waits where the GPU is more than the launch queue behind (docs/design/costs.md, Host).
+/// A launch waits where the GPU is more than the launch queue behind (docs/design/costs/host.md).
 /// So a stretch counts where the GPU was two stretches behind at most, both when the host began it
 /// and when it had issued it. Tasks that run on the host, which wait for the GPU, do not count.
 class HostPace : public TaskListener {

@@ -14,7 +14,7 @@ namespace dcsim {
 /// over blocks of 128 queries (of keys in the backward, which has kernels before and behind that)
 /// and their pairs with blocks of the other side. The memory-efficient kernels, which take masks,
 /// reach a share of the peak in half precision. cuDNN's blocks start one after the other, each
-/// where a multiprocessor comes free. Source: docs/design/costs.md.
+/// where a multiprocessor comes free. Source: docs/design/costs/attention.md.
 double AttentionSeconds(const Graph& graph, OpId id, const AttentionShape& of, const GpuSpec& gpu);
 
 }  // namespace dcsim

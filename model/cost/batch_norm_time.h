@@ -18,7 +18,7 @@ namespace dcsim {
 /// multiprocessor are busy. Writing is one element a thread at a time; rows that do not fill the
 /// threads leave some idle, and short ones are as many thread blocks. A gradient that is not
 /// contiguous costs a copy.
-/// Source: aten/src/ATen/native/cuda/Normalization.cuh; docs/design/costs.md.
+/// Source: aten/src/ATen/native/cuda/Normalization.cuh; docs/design/costs/elementwise.md.
 double BatchNormSeconds(const Graph& graph, OpId id, const GpuSpec& gpu);
 
 }  // namespace dcsim

@@ -7,7 +7,7 @@
 namespace dcsim {
 namespace {
 
-// Where the file does not say: CUDA's own, as measured on an H200 (docs/design/costs.md, Host).
+// Where the file does not say: CUDA's own, as measured on an H200 (docs/design/costs/host.md).
 constexpr int kLaunchQueue = 1022;
 // The same: host times of that machine.
 constexpr Duration kView = Duration::FromUs(1);

@@ -68,7 +68,7 @@ std::vector<const CollectiveTable*> NearestRanks(const Cluster& cluster,
   return tables;
 }
 
-/// What tables of other numbers of ranks on one node say (docs/design/costs.md), or nothing.
+/// What tables of other numbers of ranks on one node say, or nothing.
 std::optional<Estimate> ExtendTables(
     const Cluster& cluster, CollectiveKind kind, Bytes payload, int ranks, double calls) {
   const auto tables = NearestRanks(cluster, kind, ranks);

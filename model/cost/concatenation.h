@@ -25,7 +25,7 @@ struct ConcatenatedPart {
 /// time (ConcatenationRates). From the first part on that begins between multiples of 16 bytes all
 /// are copied element by element, each by two blocks a multiprocessor; from the first on that ends
 /// so elements of 2 bytes by half as many a block.
-/// Source: PyTorch 2.11, aten/src/ATen/native/cuda/Shape.cu; docs/design/costs.md.
+/// Source: PyTorch 2.11, aten/src/ATen/native/cuda/Shape.cu; docs/design/costs/copies.md.
 Duration ConcatenationTime(std::span<const ConcatenatedPart> parts,
                            std::int64_t element_bytes,
                            BytesPerSecond copying,

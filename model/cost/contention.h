@@ -61,7 +61,7 @@ class Longer {
 };
 
 /// By how much longer collectives and gathers by copy engines take beside compute that moves memory
-/// (docs/design/costs.md, Contention, Memory): what they move waits for memory, too.
+/// (docs/design/costs/contention.md, Memory): what they move waits for memory, too.
 struct BesideMemory {
   struct Point {
     Bytes payload;
@@ -83,8 +83,8 @@ struct BesideMemory {
   const Table& Of(int ranks) const;
 };
 
-/// How the kernels of a side stream's task of many get on beside compute (docs/design/costs.md,
-/// Contention, Many short kernels): each has to find multiprocessors anew.
+/// How the kernels of a side stream's task of many get on beside compute: each has to find
+/// multiprocessors anew (docs/design/costs/side_streams.md, Many short kernels).
 struct SideKernels {
   Duration later;    // each comes so much later beside element-wise kernels
   Duration between;  // so long they run between a product and the next one, besides its last wave,

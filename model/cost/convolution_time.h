@@ -23,7 +23,7 @@ bool IsPricedConvolution(const Graph& graph, OpId id);
 /// faster way counts. Each channel alone (depthwise): channels that are last, a number of
 /// multiply-adds a second; others by PyTorch's own kernels, a thread for each element that is
 /// made, and for the weight's gradient a thread block for each of its elements.
-/// Source: docs/design/costs.md; aten/src/ATen/native/cuda/DepthwiseConv2d.cu.
+/// Source: docs/design/costs/products.md; aten/src/ATen/native/cuda/DepthwiseConv2d.cu.
 double ConvolutionSeconds(const Graph& graph, OpId id, const GpuSpec& gpu);
 
 /// The weight of a convolution with kernels of one element and channels that are not last, or with

@@ -18,7 +18,7 @@ struct CopyGather {
 /// apart: of n ranks each of n - 2 others reads from the same GPU in a (n - 1)th of its time.
 double CrowdedCopies(const CopyEngines& engines, int ranks);
 
-/// Time of one gather by copy engines (docs/design/costs.md, Gathers by copy engines):
+/// Time of one gather by copy engines (docs/design/costs/copy_engines.md):
 ///
 ///   start + sum over its tensors of (ranks * copy + (ranks - 1) * shard / rate * crowded + own)
 ///

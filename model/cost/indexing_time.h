@@ -16,7 +16,7 @@ namespace dcsim {
 ///                         elements and what they are added to, one by one
 ///   gather, scatter       elements; a scatter copies its tensor first
 ///
-/// Source: docs/design/costs.md; aten/src/ATen/native/cuda/Indexing.cu.
+/// Source: docs/design/costs/elementwise.md; aten/src/ATen/native/cuda/Indexing.cu.
 std::optional<double> FindIndexingSeconds(const Graph& graph, OpId id, const GpuSpec& gpu);
 
 }  // namespace dcsim

@@ -20,7 +20,7 @@ MovedBytes MovedByOp(const Graph& graph, OpId id);
 MovedBytes MovedByPattern(MemoryPattern pattern, Bytes moved);
 
 /// What kernels that take `device` move to and from memory in a second, bytes: writes count twice,
-/// and of what a cache holds (docs/design/costs.md, Contention, Memory) only its share of the
+/// and of what a cache holds (docs/design/costs/contention.md, Memory) only its share of the
 /// cache.
 double MemoryTraffic(const MovedBytes& moved, Duration device, Bytes cache);
 

@@ -18,7 +18,7 @@ namespace dcsim {
 ///   padding, slices'      filling the result, then copying the operand into it
 ///   backward
 ///
-/// Source: docs/design/costs.md.
+/// Source: docs/design/costs/elementwise.md.
 double MemorySeconds(const Graph& graph, OpId id, const GpuSpec& gpu);
 
 /// Of filling a tensor with one value on a GPU whose file has `kernels`, seconds.

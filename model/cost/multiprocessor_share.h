@@ -12,7 +12,7 @@
 namespace dcsim {
 
 /// How an op shares the GPU's multiprocessors with what runs on other streams
-/// (docs/design/costs.md, Contention).
+/// (docs/design/costs/contention.md).
 struct MultiprocessorShare {
   Duration room;                          // longest wait of a kernel of another stream for room
   Duration last_wave;                     // the end of its time, in which some of them are free

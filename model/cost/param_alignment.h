@@ -19,7 +19,7 @@ class ParamAlignment {
   /// bytes: of a product what it takes at SlowProductShare, of a convolution with kernels of one
   /// element UnalignedWeightSeconds, of layer norms and embeddings what
   /// `unaligned_layer_norm` and `unaligned_lookups` say, of everything else nothing. Half precision
-  /// only. Source: docs/design/costs.md.
+  /// only. Source: docs/design/costs/products.md.
   Duration Delay(const Graph& graph, OpId id, Duration time, const GpuSpec& gpu) const;
 
  private:

@@ -22,7 +22,7 @@ constexpr std::int64_t kHalfRowAlignment = 4;
 ///
 /// Products whose rows begin at no multiple of 16 bytes reach SlowProductShare of the peak, those
 /// of float32 `float32`, without a use. A batch of matrices times a vector each takes what it
-/// reads, or its thread blocks (`vectors_per_second`). Source: docs/design/costs.md.
+/// reads, or its thread blocks (`vectors_per_second`). Source: docs/design/costs/products.md.
 double ProductSeconds(const Graph& graph, OpId id, const GpuSpec& gpu);
 
 /// Whether rows of a matrix product's factors and result begin at multiples of 16 bytes, counted

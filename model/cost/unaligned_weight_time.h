@@ -10,7 +10,7 @@ namespace dcsim {
 /// backward the input's gradient) where that begins at no multiple of 16 bytes: thread blocks of
 /// cuDNN's older kernels, as profiles name them. Seconds, a bias included; the GPU's file has
 /// `kernels`. Source: configs/measured/h200-unaligned-weights.jsonl, H100 profiles
-/// (docs/design/costs.md).
+/// (docs/design/costs/products.md).
 double UnalignedWeightSeconds(const Graph& graph, OpId id, const GpuSpec& gpu);
 
 }  // namespace dcsim

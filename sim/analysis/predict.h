@@ -39,7 +39,7 @@ Bytes OutsideAllocator(const ScheduleOptions& options, const Cluster& cluster, i
 ///
 ///   clock_mhz   SM clock of the slowest GPU, 0 where nobody knows it. No other is faster than the
 ///               highest one, so ranks that gathers bring together drift apart no faster than by
-///               the difference (docs/design/costs.md, Collectives)
+///               the difference (docs/design/costs/collectives.md)
 SimulationOptions OptionsFor(const ScheduleOptions& options,
                              const Cluster& cluster,
                              int ranks,

@@ -17,7 +17,7 @@
 namespace dcsim {
 
 /// How the running tasks of all streams share one GPU, and its collectives wait for other ranks
-/// (docs/design/costs.md, Contention): when each ends, as things stand. Whoever owns it decides
+/// (docs/design/costs/contention.md): when each ends, as things stand. Whoever owns it decides
 /// which task starts when; it tells what happens next on each stream.
 class GpuSharing {
  public:

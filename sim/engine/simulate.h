@@ -91,9 +91,9 @@ struct Simulation {
 /// when its stream is free, the tasks it waits for have ended and, for a collective, all earlier
 /// ones of its communicator have ended (NCCL runs those in issue order). Tasks that run at the same
 /// time slow each other as `contention` says; a collective waits for multiprocessors, and for the
-/// other rank to have found some (docs/design/costs.md). Allocator calls happen in host order.
-/// Running out of memory and deadlock are outcomes; pinned host memory is taken before the first
-/// step. Throws Error where all steps would take more than 70 years.
+/// other rank to have found some (docs/design/costs/contention.md). Allocator calls happen in host
+/// order. Running out of memory and deadlock are outcomes; pinned host memory is taken before the
+/// first step. Throws Error where all steps would take more than 70 years.
 ///
 ///   costs   by WorkId of the schedule
 Simulation Simulate(const Schedule& schedule,

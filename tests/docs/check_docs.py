@@ -1,6 +1,12 @@
 #!/usr/bin/env python3
-"""README and guide: short sentences and cells, no dated history, links that lead somewhere, commands that run.
-Reference: no dated history.
+"""What the pages promise a reader.
+
+README, guide: sentences of 40 words at most, which a colon or semicolon does not end; table cells of 200 characters.
+  Their commands run.
+README, guide, reference: no dated history.
+Design: no dates; a page has 20 kB at most; each law of a page of costs has its five parts, in order.
+All of docs but the lab: 50,000 words at most.
+Everywhere: links lead to files and headings that are there, from comments of sources and configurations, too.
 
     tests/docs/check_docs.py BIN
 
@@ -16,10 +22,30 @@ import sys
 import tempfile
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
-PAGES = [SOURCE / "README.md", *sorted((SOURCE / "docs" / "guide").glob("*.md"))]
-REFERENCE = sorted((SOURCE / "docs" / "reference").glob("*.md"))
+DOCS = SOURCE / "docs"
+GUIDE = [SOURCE / "README.md", *sorted((DOCS / "guide").glob("*.md"))]
+REFERENCE = sorted((DOCS / "reference").glob("*.md"))
+DESIGN = sorted((DOCS / "design").rglob("*.md"))
+COSTS = [page for page in DESIGN if page.parent.name == "costs"]
+LAB = sorted((DOCS / "lab").glob("*.md"))
+OTHERS = [SOURCE / "CONTRIBUTING.md", SOURCE / "CHANGELOG.md"]
+# Where comments name pages.
+SOURCES = ("model", "sim", "exec", "tools", "tests", "configs", "cmake")
+SOURCE_SUFFIXES = {".h", ".cpp", ".cu", ".py", ".sh", ".yaml", ".txt", ".cmake"}
+
+MOST_WORDS_OF_SENTENCE = 40
+MOST_CHARACTERS_OF_CELL = 200
+MOST_BYTES_OF_DESIGN = 20_000
+MOST_WORDS_OUTSIDE_LAB = 50_000
+PARTS_OF_LAW = ["Statement", "Formula", "Constants", "Range", "Evidence"]
+
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
-HISTORY = re.compile(r"\b(?:until|since|before|after|on) 20\d\d-\d\d-\d\d", re.I)
+DATE = re.compile(r"\b20\d\d-\d\d-\d\d")
+HISTORY = re.compile(r"\b(?:until|since|before|after|on) " + DATE.pattern[2:], re.I)
+LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)")
+# What begins a line of its own: list items, headings, quotes, tables.
+OWN_LINE = re.compile(r"\s*(?:[-*#>|]|\d+\. )")
+PAGE_IN_COMMENT = re.compile(r"\bdocs/(?:guide|reference|design|lab)/[\w/.-]+?\.md\b")
 # Recordings that a reader makes; here a small one stands for them.
 STAND_INS = ("my-model", "my-qwen")
 # Its job is recorded by the reader; dc-sim search with DeepSpeed's space has tests of its own.
@@ -30,22 +56,84 @@ def prose_of(page):
     return FENCE.sub("\n\n", page.read_text()).splitlines()
 
 
-def dated_faults(page):
-    return [f"dated history: {line[:80]}" for line in prose_of(page) if HISTORY.search(line)]
+def paragraphs_of(page):
+    """Lines that follow each other are one paragraph; a heading, a list item or a row of a table begins its own."""
+    found = [""]
+    for line in prose_of(page):
+        if not line.strip() or OWN_LINE.match(line) or found[-1].startswith(("|", "#")):
+            found.append(line.strip())
+        else:
+            found[-1] += " " + line.strip()
+    return [text for text in found if text.strip()]
+
+
+def cells_of(row):
+    return [cell.strip() for cell in re.split(r"(?<!\\)\|", row.strip("|"))]
+
+
+def dated_faults(page, pattern, what):
+    for line in prose_of(page):
+        if pattern.search(line):
+            yield f"{what}: {line[:80]}"
 
 
 def prose_faults(page):
-    for line in prose_of(page):
-        cells = re.split(r"(?<!\\)\|", line.strip("|")) if line.startswith("|") else []
+    for paragraph in paragraphs_of(page):
+        cells = cells_of(paragraph) if paragraph.startswith("|") else []
         for cell in cells:
-            if len(re.sub(r"\]\([^)]*\)", "]", cell).strip()) > 200:
-                yield f"a cell of more than 200 characters: {cell[:80]}"
-        for sentence in re.split(r"(?<=[.!?:;]) ", line) if not cells else cells:
-            if len(sentence.split()) > 40:
-                yield f"a sentence of more than 40 words: {sentence[:80]}"
-        for target in re.findall(r"\]\(([^)#\s]+)", line):
-            if "://" not in target and not (page.parent / target).exists():
+            if len(LINK.sub("]", cell)) > MOST_CHARACTERS_OF_CELL:
+                yield f"a cell of more than {MOST_CHARACTERS_OF_CELL} characters: {cell[:80]}"
+        sentences = [sentence for text in cells or [paragraph] for sentence in re.split(r"(?<=[.!?]) ", text)]
+        for sentence in sentences:
+            if len(sentence.split()) > MOST_WORDS_OF_SENTENCE:
+                yield f"a sentence of {len(sentence.split())} words: {sentence[:80]}"
+
+
+def anchors_of(page):
+    """Of its headings, as GitHub makes them."""
+    headings = [line.lstrip("#").strip() for line in prose_of(page) if line.startswith("#")]
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def link_faults(page):
+    for line in prose_of(page):
+        for target, anchor in LINK.findall(line):
+            if "://" in target:
+                continue
+            file = (page.parent / target) if target else page
+            if not file.exists():
                 yield f"no such file: {target}"
+            elif anchor and file.suffix == ".md" and anchor not in anchors_of(file):
+                yield f"no such heading: {target}#{anchor}"
+
+
+def size_faults(page):
+    if page.stat().st_size > MOST_BYTES_OF_DESIGN:
+        yield f"{page.stat().st_size:,} bytes, more than {MOST_BYTES_OF_DESIGN:,}"
+
+
+def law_faults(page):
+    """Of a page of laws: each section has the parts of a law, each once and in order."""
+    for section in re.split(r"^## ", page.read_text(), flags=re.M)[1:]:
+        parts = re.findall(r"^\*\*(\w+)\.\*\*", section, re.M)
+        if parts != PARTS_OF_LAW:
+            yield f"{section.splitlines()[0]}: expected {', '.join(PARTS_OF_LAW)}, found {', '.join(parts)}"
+
+
+def comment_faults():
+    """Pages that sources and configurations name, and that are not there."""
+    for folder in SOURCES:
+        for file in sorted((SOURCE / folder).rglob("*")):
+            if file.suffix in SOURCE_SUFFIXES and file.is_file():
+                for name in PAGE_IN_COMMENT.findall(file.read_text(errors="replace")):
+                    if not (SOURCE / name).exists():
+                        yield file, f"no such page: {name}"
+
+
+def word_faults():
+    words = sum(len(page.read_text().split()) for page in DOCS.rglob("*.md") if page not in LAB)
+    if words > MOST_WORDS_OUTSIDE_LAB:
+        yield DOCS, f"{words:,} words outside the lab, more than {MOST_WORDS_OUTSIDE_LAB:,}"
 
 
 def command_faults(page, programs):
@@ -81,11 +169,18 @@ def main():
         print(__doc__, file=sys.stderr)
         return 2
     programs = pathlib.Path(sys.argv[1]).resolve()
-    found = [(page, fault) for page in PAGES + REFERENCE for fault in dated_faults(page)]
-    for page in PAGES:
-        found += [(page, fault) for fault in prose_faults(page)]
-        if page.name not in NOT_RUN:
-            found += [(page, fault) for fault in command_faults(page, programs)]
+    found = [*comment_faults(), *word_faults()]
+
+    def check(pages, faults, *arguments):
+        found.extend((page, fault) for page in pages for fault in faults(page, *arguments))
+
+    check([*GUIDE, *REFERENCE, *DESIGN, *LAB, *OTHERS], link_faults)
+    check([*GUIDE, *REFERENCE], dated_faults, HISTORY, "dated history")
+    check(GUIDE, prose_faults)
+    check(DESIGN, dated_faults, DATE, "a date")
+    check(DESIGN, size_faults)
+    check(COSTS, law_faults)
+    check([page for page in GUIDE if page.name not in NOT_RUN], command_faults, programs)
     print("\n".join(f"{page.relative_to(SOURCE)}: {fault}" for page, fault in found))
     return 1 if found else 0
 

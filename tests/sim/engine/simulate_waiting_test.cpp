@@ -1,5 +1,5 @@
-// What streams that wait for events cost the kernels of compute (docs/design/costs.md, Waiting
-// streams).
+// What streams that wait for events cost the kernels of compute (docs/design/costs/side_streams.md,
+// Waiting streams).
 
 #include <vector>
 
