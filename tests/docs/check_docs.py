@@ -176,7 +176,7 @@ def main():
 
     check([*GUIDE, *REFERENCE, *DESIGN, *LAB, *OTHERS], link_faults)
     check([*GUIDE, *REFERENCE], dated_faults, HISTORY, "dated history")
-    check(GUIDE, prose_faults)
+    check([page for page in [*GUIDE, *REFERENCE] if page.name != "commands.md"], prose_faults)
     check(DESIGN, dated_faults, DATE, "a date")
     check(DESIGN, size_faults)
     check(COSTS, law_faults)
