@@ -232,6 +232,9 @@ std::int64_t ReadBatches(const DeepSpeedCheck& check) {
   Batches sizes{Given(settings, "train_batch_size"),
                 Given(settings, "train_micro_batch_size_per_gpu"),
                 Given(settings, "gradient_accumulation_steps")};
+  if (check.job.recorded_batches) {
+    return sizes.steps.value_or(1);
+  }
   if (!sizes.whole && !sizes.micro) {
     check.faults.Add("/train_micro_batch_size_per_gpu",
                      "is missing: DeepSpeed needs it or train_batch_size" +

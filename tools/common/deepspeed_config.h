@@ -17,6 +17,7 @@ struct DeepSpeedJob {
   const Graph& graph;
   int ranks = 1;
   std::span<const std::string_view> policies;  // that exist, oldest first
+  bool recorded_batches = false;  // micro batch and ranks are these, whatever the file says
 };
 
 /// A DeepSpeed configuration as a plan spec, and what of it the spec does not hold.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
-#include <iostream>
 #include <sstream>
 
 #include "model/base/error.h"
@@ -137,17 +136,18 @@ struct PlanUse {
   const Graph& graph;
   int ranks;
   const PredictionInputs* machine;
+  PlanReading reading = {};
 };
 
 Plan ReadPlanDocument(YamlDocument document,
                       const std::string& path,
                       const std::vector<Override>& overrides,
-                      const PlanUse& use,
-                      std::ostream& notes) {
+                      const PlanUse& use) {
   const Json& json = document.json();
   if (IsDeepSpeedConfig(json)) {
-    YamlDocument spec =
-        SpecOfDeepSpeedConfig(document, path, {use.graph, use.ranks, PolicyNames()}, notes);
+    const DeepSpeedJob job{use.graph, use.ranks, PolicyNames(),
+                           use.reading.batches == BatchSizes::kRecording};
+    YamlDocument spec = SpecOfDeepSpeedConfig(document, path, job, *use.reading.notes);
     return ResolveSpec(spec, overrides, use.graph, use.ranks, use.machine);
   }
   const Json format = json.is_object() ? json.value("format", Json()) : Json();
@@ -278,17 +278,17 @@ Plan LoadPlan(const std::string& path,
               const Graph& graph,
               int ranks) {
   const std::string file = FindConfig(path, "plans", "plan file");
-  return ReadPlanDocument(LoadYaml(file, "plan file"), file, overrides, {graph, ranks, nullptr},
-                          std::cerr);
+  return ReadPlanDocument(LoadYaml(file, "plan file"), file, overrides, {graph, ranks, nullptr});
 }
 
 Plan LoadPlan(const std::string& path,
               const std::vector<Override>& overrides,
               const PredictionInputs& inputs,
-              int ranks) {
+              int ranks,
+              const PlanReading& reading) {
   const std::string file = FindConfig(path, "plans", "plan file");
   return ReadPlanDocument(LoadYaml(file, "plan file"), file, overrides,
-                          {inputs.graph, ranks, &inputs}, std::cerr);
+                          {inputs.graph, ranks, &inputs, reading});
 }
 
 Plan PlanOfDocument(const Json& document,
@@ -297,7 +297,7 @@ Plan PlanOfDocument(const Json& document,
                     int ranks) {
   std::ostringstream notes;
   return ReadPlanDocument(YamlDocument::Parse(document.dump(), name), name, {},
-                          {inputs.graph, ranks, &inputs}, notes);
+                          {inputs.graph, ranks, &inputs, {BatchSizes::kFile, &notes}});
 }
 
 }  // namespace dcsim

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <iostream>
 #include <optional>
 #include <string>
 #include <vector>
@@ -76,11 +77,21 @@ Override ParseOverride(const std::string& text, const std::string& option = "--s
 std::vector<Override> ParseOverrides(const std::vector<std::string>& texts,
                                      const std::string& option);
 
+/// Whose batch sizes a DeepSpeed configuration is read with: its own, or those of the recording and
+/// ranks that it is used for. Then it only says how many micro-steps it names.
+enum class BatchSizes : std::uint8_t { kFile, kRecording };
+
+/// How a plan file is read.
+struct PlanReading {
+  BatchSizes batches = BatchSizes::kFile;
+  std::ostream* notes = &std::cerr;  // takes what of a DeepSpeed configuration the plan leaves out
+};
+
 /// Reads a plan file, or the one of this name that comes with the program (FindConfig), YAML or
 /// JSON: a dc-plan-spec/1, which is resolved for the graph and ranks, a
 /// dc-plan/1, whose ranks must be these, a dc-collectives/1, whose plan must make the collectives
 /// that it lists, or a DeepSpeed configuration, which becomes a spec
-/// (ReadDeepSpeedConfig; what that leaves out is named on stderr). Overrides change fields of a
+/// (ReadDeepSpeedConfig; what that leaves out goes to the notes). Overrides change fields of a
 /// spec. A policy that goes by measurements knows nothing about the machine.
 Plan LoadPlan(const std::string& path,
               const std::vector<Override>& overrides,
@@ -92,7 +103,8 @@ Plan LoadPlan(const std::string& path,
 Plan LoadPlan(const std::string& path,
               const std::vector<Override>& overrides,
               const PredictionInputs& inputs,
-              int ranks);
+              int ranks,
+              const PlanReading& reading = {});
 
 /// What LoadPlan makes of a file that holds this document; `name` stands for the file in errors.
 /// Notes on what a DeepSpeed configuration leaves out are dropped.

@@ -41,4 +41,29 @@ void Progress::Finish(const std::string& text) {
   std::cerr << text << "\n";
 }
 
+ProgressTicker::ProgressTicker(std::function<std::string()> text)
+    : text_(std::move(text)),
+      thread_([this] { Run(); }) {}
+
+ProgressTicker::~ProgressTicker() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ends_ = true;
+  }
+  ended_.notify_all();
+  thread_.join();
+}
+
+void ProgressTicker::Run() {
+  constexpr auto kPause = std::chrono::milliseconds(200);
+  constexpr double kQuiet = 2;  // seconds: short work says nothing
+  Progress progress;
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (!ended_.wait_for(lock, kPause, [this] { return ends_; })) {
+    if (progress.seconds() >= kQuiet) {
+      progress.Show(text_);
+    }
+  }
+}
+
 }  // namespace dcsim

@@ -1,8 +1,11 @@
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
 #include <functional>
+#include <mutex>
 #include <string>
+#include <thread>
 
 namespace dcsim {
 
@@ -30,6 +33,25 @@ class Progress {
   double shown_at_ = 0;
   bool terminal_;
   bool is_shown_ = false;
+};
+
+/// Shows progress from a thread of its own for as long as it lives, from the third second on.
+class ProgressTicker {
+ public:
+  /// `text` is called on that thread.
+  explicit ProgressTicker(std::function<std::string()> text);
+  ~ProgressTicker();
+  ProgressTicker(const ProgressTicker&) = delete;
+  ProgressTicker& operator=(const ProgressTicker&) = delete;
+
+ private:
+  void Run();
+
+  std::function<std::string()> text_;
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool ends_ = false;
+  std::thread thread_;
 };
 
 }  // namespace dcsim

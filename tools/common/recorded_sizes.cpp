@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <iostream>
 #include <optional>
 
 #include "model/base/error.h"
@@ -128,7 +127,7 @@ void DeclareSizes(CLI::App& app, AskedSizes& sizes) {
   AddCount(app, "--seq", sizes.sequence, {}, "the same for the tokens of a sequence");
 }
 
-Workload LoadWorkload(const std::string& folder, const AskedSizes& sizes) {
+Workload LoadWorkload(const std::string& folder, const AskedSizes& sizes, std::ostream& notes) {
   Workload workload = LoadWorkload(folder);
   if (sizes.batch == 0 && sizes.sequence == 0) {
     return workload;
@@ -147,7 +146,7 @@ Workload LoadWorkload(const std::string& folder, const AskedSizes& sizes) {
   for (Workload& each : siblings) {
     const Recording recording = *FindRecording(each.graph);
     if (recording.batch == batch && recording.sequence == sequence) {
-      std::cerr << each.folder << ": recorded with " << Describe(batch, sequence) << "\n";
+      notes << each.folder << ": recorded with " << Describe(batch, sequence) << "\n";
       return std::move(each);
     }
   }

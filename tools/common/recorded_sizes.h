@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <iostream>
 #include <string>
 
 #include "tools/common/load.h"
@@ -18,11 +19,13 @@ struct AskedSizes {
 void DeclareSizes(CLI::App& app, AskedSizes& sizes);
 
 /// The workload of a folder; where it has other sizes than asked for, the recording that has them,
-/// from the folders beside it. Which one that is is said on stderr.
+/// from the folders beside it. Which one that is goes to `notes`.
 ///
 /// A graph holds for its sizes only, so none is derived from another. A recording belongs to the
 /// same model when its parameters and the recorder's options besides the sizes are the same. Throws
 /// Error where there is none, with the sizes that are recorded and the command that records these.
-Workload LoadWorkload(const std::string& folder, const AskedSizes& sizes);
+Workload LoadWorkload(const std::string& folder,
+                      const AskedSizes& sizes,
+                      std::ostream& notes = std::cerr);
 
 }  // namespace dcsim

@@ -1,7 +1,5 @@
 #include "tools/common/step_options.h"
 
-#include <iostream>
-
 #include "model/base/error.h"
 #include "model/ir/document.h"
 #include "model/passes/verify.h"
@@ -15,13 +13,16 @@ constexpr const char* kClusterSet = "--cluster-set";
 
 /// Autograd saves all that its formulas ask for; a graph of the min-cut partitioner recomputes some
 /// of it, which makes an eager step's memory look smaller than it is.
-void NoteRecomputation(const StepOptions& options, const Graph& graph, const Plan& plan) {
+void NoteRecomputation(const StepOptions& options,
+                       const Graph& graph,
+                       const Plan& plan,
+                       std::ostream& notes) {
   const Json recorded = Json::parse(graph.notes.options, nullptr, /*allow_exceptions=*/false);
   if (plan.policy == "deepspeed-eager" && recorded.is_object() &&
       recorded.value("partitioner", "") == "mincut") {
-    std::cerr << options.workload
-              << ": deepspeed-eager's memory is a lower bound: recorded with --partitioner mincut, "
-                 "which recomputes what eager autograd saves; --partitioner default records it\n";
+    notes << options.workload
+          << ": deepspeed-eager's memory is a lower bound: recorded with --partitioner mincut, "
+             "which recomputes what eager autograd saves; --partitioner default records it\n";
   }
 }
 
@@ -67,14 +68,13 @@ void DeclareOpTimes(CLI::App& app, OpTimes& times) {
       "price ops by the roofline, as if nobody had profiled the workload");
 }
 
-void DeclareStepOptions(CLI::App& app, StepOptions& options) {
+void DeclareStepInputs(CLI::App& app, StepOptions& options) {
   app.add_option("WORKLOAD", options.workload, "folder of a recorded workload (traces/qwen3-8b)")
       ->required();
   DeclareSizes(app, options.sizes);
   app.add_option("--cluster", options.cluster, "cluster file (configs/clusters/h200-8.yaml)")
       ->required();
   DeclareClusterOverrides(app, options.cluster_overrides);
-  app.add_option("--plan", options.plan, "plan file (configs/plans/zero3.yaml)")->required();
   AddCount(app, "--gpus", options.gpus, {},
            "data-parallel ranks; all GPUs of the cluster if left out");
   app.add_option("--set", options.overrides,
@@ -84,19 +84,24 @@ void DeclareStepOptions(CLI::App& app, StepOptions& options) {
   DeclareOpTimes(app, options.times);
 }
 
-LoadedStep LoadStep(const StepOptions& options) {
+void DeclareStepOptions(CLI::App& app, StepOptions& options) {
+  DeclareStepInputs(app, options);
+  app.add_option("--plan", options.plan, "plan file (configs/plans/zero3.yaml)")->required();
+}
+
+LoadedStep LoadStep(const StepOptions& options, std::ostream& notes) {
   const std::vector<Override> overrides = ParseOverrides(options.overrides, "--set");
-  Workload recorded = LoadWorkload(options.workload, options.sizes);
+  Workload recorded = LoadWorkload(options.workload, options.sizes, notes);
   Cluster cluster = LoadChangedCluster(options.cluster, options.cluster_overrides);
   std::optional<Profile> measured = FindProfile(recorded, cluster.gpu.name, options.times);
   auto [workload, profile] =
       TakeForm({std::move(recorded), std::move(measured)}, FindForm(options.plan, overrides));
   const PredictionInputs inputs{workload.graph, profile ? &*profile : nullptr, cluster};
   const int ranks = RanksFor(options.gpus, cluster);
-  Plan plan = LoadPlan(options.plan, overrides, inputs, ranks);
+  Plan plan = LoadPlan(options.plan, overrides, inputs, ranks, {options.batches, &notes});
   Schedule schedule = LowerFor(plan, inputs);
   RequireCorrect(schedule, workload.graph);
-  NoteRecomputation(options, workload.graph, plan);
+  NoteRecomputation(options, workload.graph, plan, notes);
   return {std::move(workload), std::move(cluster), std::move(profile), std::move(plan),
           std::move(schedule)};
 }

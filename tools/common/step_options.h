@@ -1,6 +1,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <iostream>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +20,7 @@ struct StepOptions {
   std::string plan;
   int gpus = 0;  // 0: all of the cluster
   OpTimes times = OpTimes::kProfiled;
+  BatchSizes batches = BatchSizes::kFile;
   std::vector<std::string> overrides;
   std::vector<std::string> cluster_overrides;
 };
@@ -32,8 +34,10 @@ Cluster LoadChangedCluster(const std::string& path, const std::vector<std::strin
 /// Declares --no-profile.
 void DeclareOpTimes(CLI::App& app, OpTimes& times);
 
-/// Declares WORKLOAD, --batch, --seq, --cluster, --cluster-set, --plan, --gpus, --set and
-/// --no-profile.
+/// Declares WORKLOAD, --batch, --seq, --cluster, --cluster-set, --gpus, --set and --no-profile.
+void DeclareStepInputs(CLI::App& app, StepOptions& options);
+
+/// Declares those and --plan.
 void DeclareStepOptions(CLI::App& app, StepOptions& options);
 
 /// What those options name, loaded and lowered.
@@ -52,6 +56,7 @@ struct LoadedStep {
 /// Ranks for "--gpus", of which 0 means all of the cluster. Throws Error when it has fewer.
 int RanksFor(int gpus, const Cluster& cluster);
 
-LoadedStep LoadStep(const StepOptions& options);
+/// `notes` takes what is said of the inputs, a line each.
+LoadedStep LoadStep(const StepOptions& options, std::ostream& notes = std::cerr);
 
 }  // namespace dcsim

@@ -9,6 +9,7 @@ Subcommand InfoCommand();
 Subcommand CompareCommand();
 Subcommand SimulateCommand();
 Subcommand SearchCommand();
+Subcommand SweepCommand();
 Subcommand ExplainCommand();
 Subcommand DagCommand();
 

@@ -1,5 +1,6 @@
 #include "tools/views/table_text.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
@@ -18,6 +19,27 @@ std::string TableLine(const std::string& label, const std::string& value, const 
   const std::size_t width = kLabelWidth + kValueWidth;
   line += std::string(used < width ? width - used : 1, ' ') + value;
   return note.empty() ? line + "\n" : line + "   " + note + "\n";
+}
+
+std::string AlignColumns(const std::vector<std::vector<std::string>>& rows, std::size_t left) {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      widths[i] = std::max(widths[i], row[i].size());
+    }
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const std::string pad(widths[i] - row[i].size(), ' ');
+      line += (i == 0 ? "" : "  ") + (i < left ? row[i] + pad : pad + row[i]);
+    }
+    line.resize(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
 }
 
 std::string Thousands(double value) {

@@ -1,11 +1,17 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <vector>
 
 namespace dcsim {
 
 /// One line of a text answer: label on the left, value flush right, note behind it.
 std::string TableLine(const std::string& label, const std::string& value, const std::string& note);
+
+/// Rows of as many cells each, in columns two blanks apart: the first `left` of them flush left,
+/// the others flush right.
+std::string AlignColumns(const std::vector<std::vector<std::string>>& rows, std::size_t left);
 
 /// 53620.4 -> "53,620".
 std::string Thousands(double value);
