@@ -33,7 +33,7 @@ std::vector<Key> Keys() {
           {"batch", {"8", "16"}, "--batch "},
           {"gradient_accumulation_steps", {"1", "2", "5"}, "--set gradient_accumulation_steps="},
           {"allocator", {"default", "expandable_segments"}, "--set allocator="},
-          {"cluster.gpu.memory", {"2 GB", "3 GB", "80 GB"}, "--cluster-set gpu.memory="},
+          {"cluster.gpu.memory", {"2500 MB", "4 GB", "80 GB"}, "--cluster-set gpu.memory="},
           {"cluster", {"h200-8", "h100-4"}, "--cluster "},
           {"plan", {"zero3-deepcompile", "zero3-eager", "zero3"}, "--plan "}};
 }
@@ -98,7 +98,8 @@ TEST(SweepRowsTest, RowIsWhatSimulateSays) {
     ASSERT_EQ(one, many) << sweep;
     ASSERT_NE(one, 2) << sweep;
     EXPECT_EQ(ReadFile(folder / "one.json"), ReadFile(folder / "many.json")) << sweep;
-    for (const Json& row : Json::parse(ReadFile(folder / "one.json"))["rows"]) {
+    const Json report = Json::parse(ReadFile(folder / "one.json"));
+    for (const Json& row : report["rows"]) {
       const std::string simulate = SimulateArguments(drawn, row["values"]);
       stopped += RunProgram(simulate + " --json " + (folder / "step.json")) == 1 ? 1 : 0;
       EXPECT_EQ(row["result"], Json::parse(ReadFile(folder / "step.json"))) << simulate;
