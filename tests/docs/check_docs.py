@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """What the pages promise a reader.
 
-README, guide: sentences of 40 words at most, which a colon or semicolon does not end; table cells of 200 characters.
-  Their commands run.
+README, guide, reference, CONTRIBUTING, CHANGELOG: sentences of 40 words at most, which a colon or semicolon does not
+  end; table cells of 200 characters. The commands of README and guide run.
 README, guide, reference: no dated history.
 Design: no dates; a page has 20 kB at most; each law of a page of costs has its five parts, in order.
 All of docs but the lab: 50,000 words at most.
-Everywhere: links lead to files and headings that are there, from comments of sources and configurations, too.
+Everywhere: links lead to files and headings that are there, from comments of sources and configurations, too, and so
+  do the paths that pages name.
 
     tests/docs/check_docs.py BIN
 
@@ -45,6 +46,7 @@ HISTORY = re.compile(r"\b(?:until|since|before|after|on) " + DATE.pattern[2:], r
 LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)")
 # What begins a line of its own: list items, headings, quotes, tables.
 OWN_LINE = re.compile(r"\s*(?:[-*#>|]|\d+\. )")
+PATH = re.compile(r"`((?:model|sim|exec|tools|tests|configs|docs|cmake)/[^`\s:]*)`")
 PAGE_IN_COMMENT = re.compile(r"\bdocs/(?:guide|reference|design|lab)/[\w/.-]+?\.md\b")
 # Recordings that a reader makes; here a small one stands for them.
 STAND_INS = ("my-model", "my-qwen")
@@ -105,6 +107,17 @@ def link_faults(page):
                 yield f"no such file: {target}"
             elif anchor and file.suffix == ".md" and anchor not in anchors_of(file):
                 yield f"no such heading: {target}#{anchor}"
+
+
+def path_faults(page):
+    """Files of this repository that a page names. What holds a name in capitals, … or <…> is a pattern."""
+    for line in prose_of(page):
+        for name in PATH.findall(line):
+            if re.search(r"\b[A-Z]{2,}|[…<]", name):
+                continue
+            found = any(SOURCE.glob(name.rstrip("/"))) if "*" in name else (SOURCE / name).exists()
+            if not found:
+                yield f"no such file: {name}"
 
 
 def size_faults(page):
@@ -175,8 +188,9 @@ def main():
         found.extend((page, fault) for page in pages for fault in faults(page, *arguments))
 
     check([*GUIDE, *REFERENCE, *DESIGN, *LAB, *OTHERS], link_faults)
+    check([*GUIDE, *REFERENCE, *DESIGN, *LAB, OTHERS[0]], path_faults)
     check([*GUIDE, *REFERENCE], dated_faults, HISTORY, "dated history")
-    check([page for page in [*GUIDE, *REFERENCE] if page.name != "commands.md"], prose_faults)
+    check([page for page in [*GUIDE, *REFERENCE, *OTHERS] if page.name != "commands.md"], prose_faults)
     check(DESIGN, dated_faults, DATE, "a date")
     check(DESIGN, size_faults)
     check(COSTS, law_faults)
