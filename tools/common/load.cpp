@@ -170,7 +170,7 @@ YamlDocument LoadYaml(const std::string& path, const std::string& what) {
   return IsHjson(text, path) ? ParseHjson(text, path) : YamlDocument::Parse(text, path);
 }
 
-Workload LoadWorkload(const std::string& folder) {
+std::string GraphFile(const std::string& folder) {
   if (!FileExists(folder)) {
     throw Error(folder + ": no such workload folder" + DidYouMeanFile(folder));
   }
@@ -180,10 +180,15 @@ Workload LoadWorkload(const std::string& folder) {
   for (const std::string name : {"graph.json.gz", "graph.json"}) {
     const std::string path = (fs::path(folder) / name).string();
     if (FileExists(path)) {
-      return {folder, ParseGraph(ReadFile(path), path)};
+      return path;
     }
   }
   throw Error(folder + ": holds no graph.json.gz; record one with python -m dcrecord");
+}
+
+Workload LoadWorkload(const std::string& folder) {
+  const std::string path = GraphFile(folder);
+  return {folder, ParseGraph(ReadFile(path), path)};
 }
 
 std::string ProfileFileName(const std::string& gpu) {

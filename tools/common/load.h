@@ -22,6 +22,9 @@ struct Workload {
   Graph graph;
 };
 
+/// Path of the graph in a workload's folder. Throws Error when the folder or the file is missing.
+std::string GraphFile(const std::string& folder);
+
 /// Reads `folder`/graph.json.gz, or graph.json. Throws Error when the folder or the file is
 /// missing, with the nearest folder name beside it, or broken.
 Workload LoadWorkload(const std::string& folder);

@@ -23,6 +23,7 @@ PredictedVariant PredictOne(const StepOptions& options) {
   LoadedStep step = LoadStep(options, notes);
   PredictedVariant predicted;
   predicted.result = Predict(step.schedule, step.plan, step.inputs(), false).result;
+  predicted.profiled = step.profile.has_value();
   predicted.notes = Lines(notes.str());
   if (predicted.result.outcome == "out_of_memory") {
     step.cluster.gpu.memory = kAmpleMemory;

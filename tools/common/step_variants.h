@@ -21,6 +21,7 @@ struct StepVariant {
 struct PredictedVariant {
   Result result;
   std::optional<Result> unlimited;  // of a step that runs out of memory: with kAmpleMemory
+  bool profiled = false;            // op times of the GPU are in the recording's profile
   std::vector<std::string> notes;   // lines that loading it gave
   std::string refused;              // why the inputs are bad; then there is no result
 };

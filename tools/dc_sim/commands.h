@@ -10,6 +10,7 @@ Subcommand CompareCommand();
 Subcommand SimulateCommand();
 Subcommand SearchCommand();
 Subcommand SweepCommand();
+Subcommand FitCommand();
 Subcommand ExplainCommand();
 Subcommand DagCommand();
 

@@ -7,7 +7,7 @@ int main(int argc, char** argv) {
       "Predicts time and memory of one optimizer step under a ZeRO-1/2/3 schedule, before the job "
       "starts.",
       dcsim::ToolLibraries(),
-      {dcsim::InfoCommand(), dcsim::SimulateCommand(), dcsim::SweepCommand(),
+      {dcsim::InfoCommand(), dcsim::SimulateCommand(), dcsim::FitCommand(), dcsim::SweepCommand(),
        dcsim::SearchCommand(), dcsim::ExplainCommand(), dcsim::CompareCommand(),
        dcsim::DagCommand()}};
   return dcsim::RunProgram(program, argc, argv);

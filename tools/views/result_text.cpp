@@ -137,25 +137,6 @@ std::string SourceLine(const SourceShares& sources) {
                        Percent(sources.estimated) + " estimated");
 }
 
-std::string Title(const Result& result, const Cluster& cluster) {
-  const int stage = result.plan.value("stage", 0);
-  return result.workload + ", ZeRO-" + std::to_string(stage) + " (" +
-         result.plan.value("policy", "") +
-         (result.plan.value("backend", "aten") == "inductor" ? ", compiled" : "") + "), " +
-         std::to_string(result.gpus) + " x " + cluster.gpu.name + "\n\n";
-}
-
-/// "61.8 of 138 GiB", "900 MiB of 1.25 GiB".
-std::string PartOf(Bytes part, Bytes whole) {
-  std::string part_text = FormatBytes(part);
-  const std::string whole_text = FormatBytes(whole);
-  const std::size_t unit = part_text.find(' ');
-  if (part_text.substr(unit) == whole_text.substr(whole_text.find(' '))) {
-    part_text.resize(unit);
-  }
-  return part_text + " of " + whole_text;
-}
-
 /// The first line: whether the job runs.
 std::string VerdictLine(const Result& result, const Cluster& cluster) {
   const std::string reserved = PartOf(result.peak_reserved, result.capacity) + " reserved";
@@ -185,8 +166,16 @@ std::string VerdictLine(const Result& result, const Cluster& cluster) {
 
 }  // namespace
 
+std::string TitleOf(const Result& result, const Cluster& cluster) {
+  const int stage = result.plan.value("stage", 0);
+  return result.workload + ", ZeRO-" + std::to_string(stage) + " (" +
+         result.plan.value("policy", "") +
+         (result.plan.value("backend", "aten") == "inductor" ? ", compiled" : "") + "), " +
+         std::to_string(result.gpus) + " x " + cluster.gpu.name;
+}
+
 std::string PrintResultText(const Result& result, const Cluster& cluster) {
-  const std::string title = VerdictLine(result, cluster) + Title(result, cluster);
+  const std::string title = VerdictLine(result, cluster) + TitleOf(result, cluster) + "\n\n";
   if (result.outcome == "out_of_memory") {
     return title + MemoryAtStop(result, cluster.gpu);
   }

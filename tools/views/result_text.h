@@ -7,6 +7,9 @@
 
 namespace dcsim {
 
+/// "qwen3-8b, ZeRO-3 (plain-1), 8 x NVIDIA H200"
+std::string TitleOf(const Result& result, const Cluster& cluster);
+
 /// A result that a person reads in ten seconds, the verdict first:
 ///
 ///   fits: 47.5 of 138 GiB reserved

@@ -5,11 +5,35 @@
 #include <cmath>
 #include <cstdio>
 
+#include "model/base/text.h"
+
 namespace dcsim {
 namespace {
 
 constexpr std::size_t kLabelWidth = 25;
 constexpr std::size_t kValueWidth = 10;
+
+std::vector<std::string> AlignedLines(const std::vector<std::vector<std::string>>& rows,
+                                      std::size_t left) {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      widths[i] = std::max(widths[i], row[i].size());
+    }
+  }
+  std::vector<std::string> lines;
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const std::string pad(widths[i] - row[i].size(), ' ');
+      line += (i == 0 ? "" : "  ") + (i < left ? row[i] + pad : pad + row[i]);
+    }
+    line.resize(line.find_last_not_of(' ') + 1);
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
 
 }  // namespace
 
@@ -22,24 +46,26 @@ std::string TableLine(const std::string& label, const std::string& value, const 
 }
 
 std::string AlignColumns(const std::vector<std::vector<std::string>>& rows, std::size_t left) {
-  std::vector<std::size_t> widths;
-  for (const auto& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()));
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      widths[i] = std::max(widths[i], row[i].size());
-    }
+  return Join(AlignedLines(rows, left), "\n") + "\n";
+}
+
+std::string AlignColumns(const std::vector<std::vector<std::string>>& rows,
+                         const std::vector<std::string>& notes) {
+  std::vector<std::string> lines = AlignedLines(rows, 1);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    lines[i] += notes[i].empty() ? "" : "   " + notes[i];
   }
-  std::string text;
-  for (const auto& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      const std::string pad(widths[i] - row[i].size(), ' ');
-      line += (i == 0 ? "" : "  ") + (i < left ? row[i] + pad : pad + row[i]);
-    }
-    line.resize(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
+  return Join(lines, "\n") + "\n";
+}
+
+std::string PartOf(Bytes part, Bytes whole) {
+  std::string part_text = FormatBytes(part);
+  const std::string whole_text = FormatBytes(whole);
+  const std::size_t unit = part_text.find(' ');
+  if (part_text.substr(unit) == whole_text.substr(whole_text.find(' '))) {
+    part_text.resize(unit);
   }
-  return text;
+  return part_text + " of " + whole_text;
 }
 
 std::string Thousands(double value) {

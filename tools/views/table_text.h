@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "model/base/units.h"
+
 namespace dcsim {
 
 /// One line of a text answer: label on the left, value flush right, note behind it.
@@ -12,6 +14,13 @@ std::string TableLine(const std::string& label, const std::string& value, const 
 /// Rows of as many cells each, in columns two blanks apart: the first `left` of them flush left,
 /// the others flush right.
 std::string AlignColumns(const std::vector<std::vector<std::string>>& rows, std::size_t left);
+
+/// The same with one column flush left and a note behind each row.
+std::string AlignColumns(const std::vector<std::vector<std::string>>& rows,
+                         const std::vector<std::string>& notes);
+
+/// "61.8 of 138 GiB", "900 MiB of 1.25 GiB".
+std::string PartOf(Bytes part, Bytes whole);
 
 /// 53620.4 -> "53,620".
 std::string Thousands(double value);

@@ -177,6 +177,44 @@ TEST_F(RecordedSizesTest, CommandThatRecordsTheSizesIsGiven) {
   }
 }
 
+std::string Options(const std::string& checkpointing, const std::string& hold) {
+  return Sizes(8, 1024) + R"(, "activation_checkpointing": )" + checkpointing + R"(, "hold": )" +
+         hold;
+}
+
+// Each of the shelf's recordings is another answer; sizes alone find none of them.
+TEST_F(RecordedSizesTest, CheckpointingAndHeldOutputsAreFoundWhereAsked) {
+  Record("held", Options("false", R"(["y"])"));
+  Record("checkpointed", Options("true", R"(["y"])"));
+  Record("let-go", Options("false", "[]"));
+  RecordingShelf shelf(LoadWorkload(Folder("held")));
+  EXPECT_EQ(shelf.Find({}), Folder("held"));
+  EXPECT_EQ(shelf.Find({{}, true, false}), Folder("checkpointed"));
+  EXPECT_EQ(shelf.Find({{}, false, true}), Folder("let-go"));
+  EXPECT_EQ(shelf.Find({{}, true, true}), std::nullopt);
+  Record("both", Options("true", "[]"));
+  EXPECT_EQ(shelf.Find({{}, true, true}), std::nullopt);
+  shelf.Forget();
+  EXPECT_EQ(shelf.Find({{}, true, true}), Folder("both"));
+}
+
+TEST_F(RecordedSizesTest, CommandRecordsWithOtherOptions) {
+  Record("m", Options("false", R"(["y", "z"])"),
+         "python -m dcrecord 'my model.py:make' --hold y --hold z -o traces/m");
+  const RecordingShelf plain(LoadWorkload(Folder("m")));
+  EXPECT_EQ(
+      plain.Command({{.batch = 4}, true, true}),
+      "python -m dcrecord 'my model.py:make' --batch 4 --activation-checkpointing --hold none "
+      "--name m-batch4-checkpointing-hold-none -o " +
+          Folder("m-batch4-checkpointing-hold-none"));
+  EXPECT_EQ(plain.Words({{}, {}, false})[3], "my model.py:make");
+  Record("c", Options(R"(["layers.*"])", "[]"),
+         "python -m dcrecord m --checkpoint 'layers.*' --activation-checkpointing -o traces/c");
+  EXPECT_EQ(RecordingShelf(LoadWorkload(Folder("c"))).Command({{}, false, true}),
+            "python -m dcrecord m --name c-without-checkpointing -o " +
+                Folder("c-without-checkpointing"));
+}
+
 TEST_F(RecordedSizesTest, GraphWithoutCommandGivesNone) {
   EXPECT_THAT(Error("one", {.batch = 4}), Not(HasSubstr("This command")));
 }
