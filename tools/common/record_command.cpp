@@ -59,6 +59,9 @@ Words::iterator FindOption(Words& words, const std::string& option) {
 }
 
 void SetOption(const std::string& option, const std::string& value, Words& words) {
+  if (words.empty()) {
+    return;  // nobody knows the command
+  }
   const auto found = FindOption(words, option);
   if (found != words.end()) {
     *(found + 1) = value;
@@ -79,7 +82,7 @@ RecordCommand& RecordCommand::Set(const std::string& option, const std::string& 
 }
 
 RecordCommand& RecordCommand::SetFlag(const std::string& flag) {
-  if (std::find(words_.begin(), words_.end(), flag) == words_.end()) {
+  if (!words_.empty() && std::find(words_.begin(), words_.end(), flag) == words_.end()) {
     words_.insert(FindOption(words_, "-o"), flag);
   }
   return *this;
