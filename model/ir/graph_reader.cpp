@@ -278,6 +278,34 @@ void ReadStrings(ObjectReader& document, std::string_view key, std::vector<std::
 /// Tokens of a micro-step; with as many micro-steps and ranks as plans have, 64 bits hold all.
 constexpr std::int64_t kMostTokens = 1'000'000'000'000;
 
+/// Of which products with itself and with small numbers fit what a plan's sizes may be.
+constexpr std::int64_t kMostHidden = std::int64_t{1} << 24;
+
+void CheckHiddenSize(ObjectReader& options, const Path& path, Faults& faults) {
+  std::int64_t size = 1;
+  options.Optional("hidden_size", ReadInteger, size);
+  if (size < 1 || size > kMostHidden) {
+    faults.Add(Path(path, "hidden_size"),
+               "expected a count from 1 to " + std::to_string(kMostHidden));
+  }
+}
+
+/// The bytes of the file's text without `hidden_size`, of which no op depends.
+std::uint64_t HashGraph(std::string_view text) {
+  constexpr std::string_view kKey = "\"hidden_size\"";
+  constexpr std::string_view kSpace = " \t\r\n";
+  for (auto key = text.find(kKey); key != text.npos; key = text.find(kKey, key + 1)) {
+    const auto comma = text.find_last_not_of(kSpace, key - 1);
+    const auto colon = text.find_first_not_of(kSpace, key + kKey.size());
+    const auto digits = colon == text.npos ? colon : text.find_first_not_of(kSpace, colon + 1);
+    const auto end = digits == text.npos ? digits : text.find_first_not_of("0123456789", digits);
+    if (end != text.npos && end > digits && text[comma] == ',' && text[colon] == ':') {
+      return HashBytes(std::string(text.substr(0, comma)).append(text.substr(end)));
+    }
+  }
+  return HashBytes(text);
+}
+
 void ReadHeader(ReadState& state, ObjectReader& document) {
   Graph& graph = state.graph;
   document.Require("format");
@@ -301,6 +329,7 @@ void ReadHeader(ReadState& state, ObjectReader& document) {
     ObjectReader fields(*options, path, state.faults);
     std::string partitioner;
     fields.Optional("partitioner", ReadString, partitioner);
+    CheckHiddenSize(fields, path, state.faults);
     graph.notes.options = options->dump();
   }
 }
@@ -333,7 +362,7 @@ Graph ParseGraph(std::string_view text, const std::string& file) {
   faults.ThrowIfAny();
   CheckGraph(state.graph, faults);
   faults.ThrowIfAny();
-  state.graph.hash = HashBytes(text);
+  state.graph.hash = HashGraph(text);
   return std::move(state.graph);
 }
 

@@ -87,22 +87,37 @@ void CheckAutocast(const DeepSpeedCheck& check) {
                        (on ? Recorded(text) : "; record the model without --autocast"));
 }
 
-/// DeepSpeed casts the model to the dtype that is enabled (_cast_module_mixed_precision).
+/// The first parameter of another dtype, or none.
+std::optional<ParamId> FindOtherDType(const Graph& graph, DType dtype) {
+  for (std::size_t i = 0; i < graph.params.size(); ++i) {
+    if (graph.dtype(ParamId(i)) != dtype) {
+      return ParamId(i);
+    }
+  }
+  return std::nullopt;
+}
+
+/// DeepSpeed casts each parameter to the dtype that is enabled (_cast_module_mixed_precision).
 void CheckModelDType(const DeepSpeedCheck& check, DType dtype) {
-  const DType recorded = RecordedDType(check.job.graph);
-  if (recorded == dtype) {
+  const Graph& graph = check.job.graph;
+  const auto other = FindOtherDType(graph, dtype);
+  if (!other) {
     return;
   }
   const std::string name(DTypeName(dtype));
-  const std::string command =
-      RecordCommand(check.job.graph).Set("--dtype", name).NameSuffix("-" + name).Text();
   const std::string_view flag = FlagOf(dtype);
   const bool neither = flag == "neither";
-  check.faults.Add(
-      neither ? "" : check.settings.Pointer(std::string(flag) + ".enabled"),
-      (neither ? "neither bf16 nor fp16 is enabled: the file trains " : "the file trains ") + name +
-          " parameters, the recording " + check.job.graph.name + " has " +
-          std::string(DTypeName(recorded)) + " ones" + Recorded(command));
+  const bool mixed = FindOtherDType(graph, graph.dtype(*other)).has_value();
+  std::string text = neither ? "neither bf16 nor fp16 is enabled: " : "";
+  text += "the file trains " + name + " parameters, the recording " + graph.name + " has ";
+  text += std::string(DTypeName(graph.dtype(*other))) + " ones";
+  if (mixed) {
+    text += " (" + graph.params[other->index()].name +
+            "): record the model with all parameters in " + name;
+  } else {
+    text += Recorded(RecordCommand(graph).Set("--dtype", name).NameSuffix("-" + name).Text());
+  }
+  check.faults.Add(neither ? "" : check.settings.Pointer(std::string(flag) + ".enabled"), text);
 }
 
 std::int64_t CountOf(const DeepSpeedSettings& settings, std::string_view path) {

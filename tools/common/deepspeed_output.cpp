@@ -51,6 +51,12 @@ std::vector<std::string> MissingOf(const Plan& plan, const Graph& graph) {
   if (!ComputesNorm(options) && options.stage == 3) {
     missing.push_back("no norm of the gradient: DeepSpeed's ZeRO-3 computes it in each step");
   }
+  for (std::size_t i = 1; i < graph.params.size(); ++i) {
+    if (graph.dtype(ParamId(i)) != graph.dtype(ParamId(0))) {
+      missing.push_back("parameters of several dtypes: DeepSpeed casts all to one");
+      break;
+    }
+  }
   if (options.allocator == AllocatorMode::kExpandableSegments) {
     missing.push_back("expandable segments: set PYTORCH_ALLOC_CONF=expandable_segments:True");
   }

@@ -15,6 +15,12 @@ bool IsStrict(std::string_view section) {
          (key->type == KeyType::kStrictSection || key->type == KeyType::kOptionalSection);
 }
 
+/// As Hugging Face's Trainer looks for it.
+bool IsStage3(const Json& document) {
+  const Json::json_pointer stage("/zero_optimization/stage");
+  return document.contains(stage) && document[stage] == 3;
+}
+
 }  // namespace
 
 std::optional<std::int64_t> RecordedRows(const Graph& graph) {
@@ -26,7 +32,14 @@ std::optional<std::int64_t> RecordedRows(const Graph& graph) {
 }
 
 DType RecordedDType(const Graph& graph) {
-  return graph.params.empty() ? DType::kFloat32 : graph.dtype(ParamId(0));
+  std::map<DType, std::int64_t> elements;
+  for (std::size_t i = 0; i < graph.params.size(); ++i) {
+    elements[graph.dtype(ParamId(i))] += graph.numel(ParamId(i));
+  }
+  const auto most = std::max_element(
+      elements.begin(), elements.end(),
+      [](const auto& one, const auto& other) { return one.second < other.second; });
+  return most == elements.end() ? DType::kFloat32 : most->first;
 }
 
 Json RecordedOption(const Graph& graph, const std::string& name) {
@@ -36,7 +49,8 @@ Json RecordedOption(const Graph& graph, const std::string& name) {
 
 DeepSpeedSettings::DeepSpeedSettings(const Json& document, const DeepSpeedJob& job, Faults& faults)
     : job_(job),
-      faults_(faults) {
+      faults_(faults),
+      stage3_(IsStage3(document)) {
   Walk(document, "", "");
 }
 
@@ -167,12 +181,14 @@ void DeepSpeedSettings::FillFromHiddenSize(const DeepSpeedKey& key, const std::s
   if (!hidden.is_number_integer() || hidden.get<std::int64_t>() < 1) {
     faults_.Add(pointer,
                 "\"auto\" is filled in from the model's hidden size, which this recording does not "
-                "hold: write the number");
+                "hold (those of Hugging Face's models do): write the number");
     return;
   }
   const std::int64_t size = hidden.get<std::int64_t>();
   if (key.path == "zero_optimization.reduce_bucket_size") {
     Fill(key, size * size, pointer);
+  } else if (!stage3_) {
+    filled_.push_back(pointer.substr(1) + " DeepSpeed's default");
   } else if (key.path == "zero_optimization.prefetch_bucket_size") {
     Fill(key, static_cast<std::int64_t>(0.9 * static_cast<double>(size * size)), pointer);
   } else {

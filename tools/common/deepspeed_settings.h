@@ -14,7 +14,7 @@ namespace dcsim {
 
 /// Rows of a graph's first input, the micro batch of its recording; nothing where it has none.
 std::optional<std::int64_t> RecordedRows(const Graph& graph);
-/// dtype of its parameters.
+/// dtype of most elements of its parameters.
 DType RecordedDType(const Graph& graph);
 /// An option with which a graph was recorded, or null.
 Json RecordedOption(const Graph& graph, const std::string& name);
@@ -51,6 +51,7 @@ class DeepSpeedSettings {
 
   const DeepSpeedJob& job_;
   Faults& faults_;
+  bool stage3_;
   std::map<std::string, Json, std::less<>> values_;
   std::map<std::string, std::string, std::less<>> pointers_;
   std::vector<const DeepSpeedKey*> keys_;

@@ -40,6 +40,8 @@ INSTANTIATE_TEST_SUITE_P(
         Break{"NoOptions", [](Json& d) { d.erase("options"); }, ": key 'options' is missing"},
         Break{"NegativeTokens", [](Json& d) { d["tokens"] = -1; },
               ": /tokens: expected a count of 0 or more"},
+        Break{"NoHiddenSize", [](Json& d) { d["options"]["hidden_size"] = 0; },
+              ": /options/hidden_size: expected a count from 1 to 16777216"},
         Break{"GraphsNoList", [](Json& d) { d["schemas"] = "aten::mm"; },
               ": /schemas: expected a list, found \"aten::mm\"\n"
               "g.json: /graphs/0/ops/0/schema: expected an index into schemas, which has 0 "

@@ -99,6 +99,23 @@ TEST(GraphReaderTest, HashIsThatOfTheText) {
   EXPECT_EQ(ParseGraph(text, "g.json").hash, HashBytes(text));
 }
 
+// No op depends on it: a recording that gains it keeps what was measured on it.
+TEST(GraphReaderTest, HashLeavesTheHiddenSizeOut) {
+  Json document = ValidGraph();
+  const std::string text = document.dump();
+  document["options"]["hidden_size"] = 35;
+  for (const int indent : {-1, 2}) {
+    std::string held = document.dump(indent);
+    if (indent == -1) {
+      EXPECT_EQ(ParseGraph(held, "g.json").hash, HashBytes(text));
+    }
+    const std::uint64_t hash = ParseGraph(held, "g.json").hash;
+    held.replace(held.find("35"), 2, "4096");
+    EXPECT_EQ(ParseGraph(held, "g.json").hash, hash);
+    EXPECT_NE(HashBytes(held), hash);
+  }
+}
+
 TEST(GraphReaderTest, FaultsOfAllTablesAreReportedAtOnce) {
   Json document = ValidGraph();
   document["tokens"] = -1;

@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import os
+import re
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,17 @@ def read_text(path: Path) -> bytes:
         return gzip.decompress(data) if path.name.endswith(".gz") else data
     except (gzip.BadGzipFile, EOFError) as error:
         raise RecorderError(f"{path} is no gzip file: expected a file that dcrecord wrote ({error})") from error
+
+
+def graph_hash(text: bytes) -> str:
+    """Names a graph in profiles and results: FNV-1a of its file's uncompressed bytes but `hidden_size`, of which no op
+    depends."""
+    import numpy as np
+
+    from dcrecord.seeded import fnv1a_of_bytes
+
+    hashed = re.sub(rb',\s*"hidden_size"\s*:\s*[0-9]+', b"", text, count=1)
+    return f"{fnv1a_of_bytes(np.frombuffer(hashed, dtype=np.uint8)):016x}"
 
 
 def parse_document(text: bytes, path: Path) -> dict[str, Any]:

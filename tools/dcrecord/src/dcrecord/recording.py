@@ -23,6 +23,7 @@ from dcrecord.dropout import remove_dropout, without_dropout
 from dcrecord.dtype_rules import check_dtypes
 from dcrecord.errors import RecorderError, did_you_mean
 from dcrecord.explain import explain, failing_module
+from dcrecord.hidden_size import hidden_size_of
 from dcrecord.integer_ranges import check_integer_ranges
 from dcrecord.module_paths import ModulePaths
 from dcrecord.options import AUTOMATIC_KERNELS, HALF_PRECISION, Options, Reporter, torch_dtype
@@ -75,6 +76,7 @@ def describe(captured: Captured, contents: Contents, workload: Workload, options
     check_dtypes(captured, paths)
     _check_held(options.hold, captured.output_names)
     held = captured.output_names[1:]
+    hidden_size = hidden_size_of(workload.body)
     document = {
         "options": {
             "batch": options.batch,
@@ -86,6 +88,7 @@ def describe(captured: Captured, contents: Contents, workload: Workload, options
             "autocast": options.autocast,
             "frozen": list(options.frozen),
             "hold": held,
+            **({} if hidden_size is None else {"hidden_size": hidden_size}),
         },
         "tokens": workload.tokens,
         **document_of(captured, replay(captured), contents),

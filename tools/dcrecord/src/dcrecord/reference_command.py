@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dcrecord.errors import RecorderError, did_you_mean
-from dcrecord.graph_file import FORMAT, GRAPH_FILE, check_folder, parse_document, read_text, to_bytes, write_whole
+from dcrecord.graph_file import FORMAT, GRAPH_FILE, check_folder, graph_hash, parse_document, read_text, to_bytes, write_whole
 from dcrecord.option_parser import OptionParser, one_of, whole_number
 from dcrecord.options import Reporter
 from dcrecord.version import VERSION
@@ -124,17 +124,14 @@ def _device(name: str) -> torch.device:
 
 def header_of(document: dict[str, Any], text: bytes, asked: argparse.Namespace) -> dict[str, Any]:
     """What comes before the steps; `text` is the graph file, uncompressed."""
-    import numpy as np
-
     from dcrecord.reference_training import AdamW
-    from dcrecord.seeded import fnv1a_of_bytes
 
     words = ["python -m dcrecord reference", f"traces/{document['name']}", f"--steps {asked.steps}"]
     words += [f"--accumulation {asked.accumulation}", f"--ranks {asked.ranks}", f"--seed {asked.seed}"]
     return {
         "format": REFERENCE_FORMAT,
         "workload": document["name"],
-        "graph": f"{fnv1a_of_bytes(np.frombuffer(text, dtype=np.uint8)):016x}",
+        "graph": graph_hash(text),
         "recorder": {
             "dcrecord": VERSION,
             "torch": version_of("torch").partition("+")[0],
