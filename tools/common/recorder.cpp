@@ -62,6 +62,7 @@ std::string RunRecorder(const std::string& recorder, const std::vector<std::stri
   std::vector<std::string> texts = {recorder};
   texts.insert(texts.end(), words.begin() + kLead, words.end());
   std::vector<char*> arguments;
+  arguments.reserve(texts.size() + 1);
   for (std::string& text : texts) {
     arguments.push_back(text.data());
   }

@@ -11,6 +11,7 @@ Subcommand SimulateCommand();
 Subcommand SearchCommand();
 Subcommand SweepCommand();
 Subcommand FitCommand();
+Subcommand ClusterCommand();
 Subcommand ExplainCommand();
 Subcommand DagCommand();
 

@@ -55,7 +55,7 @@ MakeRecording RecorderFor(const FitOptions& options,
   return [recorder, &shelf, &activity](const AskedRecording& asked) {
     const std::string command = shelf.Command(asked);
     activity.Set("recording, " + command);
-    const std::string fault = RunRecorder(*recorder, shelf.Words(asked));
+    std::string fault = RunRecorder(*recorder, shelf.Words(asked));
     activity.Set("");
     std::cerr << (fault.empty() ? "fit: recorded with " : "fit: failed: ") << command << "\n";
     return fault;

@@ -9,6 +9,6 @@ int main(int argc, char** argv) {
       dcsim::ToolLibraries(),
       {dcsim::InfoCommand(), dcsim::SimulateCommand(), dcsim::FitCommand(), dcsim::SweepCommand(),
        dcsim::SearchCommand(), dcsim::ExplainCommand(), dcsim::CompareCommand(),
-       dcsim::DagCommand()}};
+       dcsim::ClusterCommand(), dcsim::DagCommand()}};
   return dcsim::RunProgram(program, argc, argv);
 }
