@@ -101,7 +101,7 @@ VaryAxis ParseAxis(const std::string& text) {
     }
     if (std::find(axis.values.begin(), axis.values.begin() + static_cast<std::ptrdiff_t>(i),
                   value) != axis.values.begin() + static_cast<std::ptrdiff_t>(i)) {
-      throw Error("--vary " + text + ": holds " + value + " twice");
+      throw Error("--vary " + text + ": holds '" + std::string(value).append("' twice"));
     }
   }
   return axis;

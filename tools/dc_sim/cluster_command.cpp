@@ -24,7 +24,7 @@ struct Question {
 };
 
 const std::vector<Question>& OfMachines() {
-  static const std::vector<Question> kQuestions = {
+  static const std::vector<Question> questions = {
       {"--gpu", "/gpu", "GPU: a name of configs/gpus (h200, h100, a100, b200) or a file"},
       {"--gpus-per-node", "/gpus_per_node", "GPUs of a machine"},
       {"--nodes", "/nodes", "machines"},
@@ -33,19 +33,19 @@ const std::vector<Question>& OfMachines() {
       {"--latency", "/intra_node/latency", "time of one launch within a machine, such as '7 us'"},
       {"--hop-latency", "/intra_node/hop_latency",
        "time of each step of a ring within a machine, such as '1 us'"}};
-  return kQuestions;
+  return questions;
 }
 
 /// What several machines need besides.
 const std::vector<Question>& OfNetwork() {
-  static const std::vector<Question> kQuestions = {
+  static const std::vector<Question> questions = {
       {"--inter-bandwidth", "/inter_node/bus_bandwidth",
        "busbw of nccl-tests over all GPUs of the job, such as '370 GB/s'"},
       {"--inter-latency", "/inter_node/latency",
        "time of one launch over machines, such as '20 us'"},
       {"--inter-hop-latency", "/inter_node/hop_latency",
        "time of each step of a ring over machines, such as '5 us'"}};
-  return kQuestions;
+  return questions;
 }
 
 struct ClusterOptions {

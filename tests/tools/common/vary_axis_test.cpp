@@ -47,7 +47,7 @@ TEST(VaryAxisTest, FaultsNameTheOptionAndWhatWasExpected) {
       {{"=1"}, "--vary =1: expected key=values, such as batch=1,2,4"},
       {{"stage="}, "--vary stage=: expected a value between commas, found an empty text"},
       {{"stage=1, ,2"}, "--vary stage=1, ,2: expected a value between commas, found an empty text"},
-      {{"stage=1,1"}, "--vary stage=1,1: holds 1 twice"},
+      {{"stage=1,1"}, "--vary stage=1,1: holds '1' twice"},
       {{"gpus=1,x"}, "--vary gpus=1,x: expected whole numbers from 1 to 1000000000, found 'x'"},
       {{"batch=0"}, "--vary batch=0: expected whole numbers from 1 to 1000000000, found '0'"},
       {{"stgae=1"}, "--vary stgae=1: unknown key 'stgae', did you mean 'stage'?"},
