@@ -101,6 +101,44 @@ def test_operands_that_a_gpu_takes_together_are_recorded(operator: str, operatio
     assert operator in operators(document, "forward")
 
 
+class Bags(nn.Module):
+    """Sums, means or maxima of the rows of a table that belong to a bag of words."""
+
+    def __init__(self, mode: str, **settings: object) -> None:
+        super().__init__()
+        self.bag = nn.EmbeddingBag(10, 8, mode=mode, **settings)
+
+    def forward(self, words: torch.Tensor) -> torch.Tensor:
+        return self.bag(words).float().mean()
+
+
+BAGS = [
+    ("sum", "float32", {}),
+    ("sum", "float16", {"padding_idx": 0}),
+    ("sum", "bfloat16", {"include_last_offset": False}),
+    ("mean", "float32", {"scale_grad_by_freq": True}),
+    ("mean", "bfloat16", {}),
+    ("max", "float32", {}),
+    ("max", "float16", {}),
+]
+
+
+@pytest.mark.parametrize(("mode", "dtype", "settings"), BAGS, ids=[f"{row[0]}-{row[1]}" for row in BAGS])
+@pytest.mark.parametrize("whole", [torch.int64, torch.int32], ids=["int64", "int32"])
+def test_bags_of_words_are_those_of_a_gpu(mode: str, dtype: str, settings: dict[str, object], whole: torch.dtype) -> None:
+    """CUDA's kernel tells the bag of each word in every mode, and the index of a maximum in one."""
+    document = record_module(lambda: Bags(mode, **settings), torch.zeros(3, 4, dtype=whole), dtype=dtype)
+    op = next(op for op in document["graphs"][0]["ops"] if document["schemas"][op["schema"]].startswith("aten::_embedding_bag("))
+    shapes = [document["values"][each]["shape"] for each in op["outputs"]]
+    assert shapes == [[3, 8], [12], [3], [3, 8] if mode == "max" else [0]]
+
+
+def test_a_maximum_of_bags_has_no_derivative_in_bfloat16() -> None:
+    for whole in (torch.int64, torch.int32):
+        with pytest.raises(RecorderError, match=r"aten::_embedding_bag_backward does not take bfloat16, .*; expected another --dtype"):
+            record_module(lambda: Bags("max"), torch.zeros(3, 4, dtype=whole), dtype="bfloat16")
+
+
 def test_autocast_makes_operands_one_dtype() -> None:
     document = record_module(lambda: Mixed(lambda inner, x: inner.words(x)), ROWS, autocast="bfloat16")
     assert operators(document, "forward").count("aten::addmm") == 2

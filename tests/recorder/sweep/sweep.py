@@ -1,14 +1,16 @@
 """Records the calls of eager_calls.py, and compares with what eager PyTorch says of each.
 
   python3 tests/recorder/sweep/eager_calls.py --device cuda --out table.json      on a GPU
-  python3 tests/recorder/sweep/sweep.py table.json                                here: renews outcomes.json
+  python3 tests/recorder/sweep/sweep.py [--table table.json] [--out DIR]          here: renews outcomes.json
 
-outcomes.json says of each call what eager PyTorch does on a GPU and what the recorder does. sweep.py also renews the
-recorder's cuda_dtypes.json, the dtypes that operators take on a GPU.
+outcomes.json says of each call what eager PyTorch does on a GPU and what the recorder does. With a table sweep.py also
+renews the recorder's cuda_dtypes.json, the dtypes that operators take on a GPU; without one, what the recorder does alone.
+DIR gets the recordings.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 import tempfile
@@ -74,22 +76,34 @@ def disagrees(on_gpu: str, recorder: str) -> bool:
 
 
 def main() -> int:
-    table = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    DTYPES.write_text(dtype_table(table), encoding="utf-8")
-    folder = Path(sys.argv[2]) if len(sys.argv) > 2 else Path(tempfile.mkdtemp())
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--table", type=Path, help="what eager_calls.py wrote on a GPU")
+    parser.add_argument("--out", type=Path, help="folder for the recordings")
+    asked = parser.parse_args()
+    folder = asked.out or Path(tempfile.mkdtemp())
+    versions, on_gpu = eager_outcomes(asked.table)
     outcomes: dict[str, list[str]] = {}
     for call in calls():
-        on_gpu = table["calls"][call.name]
-        eager = "runs" if on_gpu["outcome"] == "runs" else on_gpu["message"][:100]
         try:
-            outcomes[call.name] = [eager, outcome_of(call, folder)]
+            outcomes[call.name] = [on_gpu[call.name], outcome_of(call, folder)]
         except Exception as error:
-            outcomes[call.name] = [eager, f"FAILED: {type(error).__name__}: {str(error)[:200]}"]
+            outcomes[call.name] = [on_gpu[call.name], f"FAILED: {type(error).__name__}: {str(error)[:200]}"]
         if disagrees(*outcomes[call.name]):
             print(call.name, *outcomes[call.name], sep="\n  ", flush=True)
     rows = ",\n".join(f"{json.dumps(name)}: {json.dumps(row)}" for name, row in outcomes.items())
-    OUTCOMES.write_text(f'{{"versions": {json.dumps(table["versions"])}, "calls": {{\n{rows}\n}}}}\n', encoding="utf-8")
+    OUTCOMES.write_text(f'{{"versions": {json.dumps(versions)}, "calls": {{\n{rows}\n}}}}\n', encoding="utf-8")
     return 0
+
+
+def eager_outcomes(path: Path | None) -> tuple[dict[str, str], dict[str, str]]:
+    """Versions, and what eager PyTorch does of each call: of a new table, which renews the dtypes, or as it was."""
+    if path is None:
+        known = json.loads(OUTCOMES.read_text(encoding="utf-8"))
+        return known["versions"], {name: eager for name, (eager, _) in known["calls"].items()}
+    table = json.loads(path.read_text(encoding="utf-8"))
+    DTYPES.write_text(dtype_table(table), encoding="utf-8")
+    made = table["calls"].items()
+    return table["versions"], {name: "runs" if of["outcome"] == "runs" else of["message"][:100] for name, of in made}
 
 
 def dtype_table(table: dict[str, Any]) -> str:

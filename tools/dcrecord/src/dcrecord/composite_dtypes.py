@@ -1,4 +1,4 @@
-"""Dtypes that PyTorch's composite operators refuse on a GPU before they call a kernel.
+"""Dtypes, and shapes of attention, that PyTorch's composite operators refuse on a GPU before they call a kernel.
 
 The recorder has composites of its own in their place (cuda_operators.py), which ask here first.
 """
@@ -6,6 +6,7 @@ The recorder has composites of its own in their place (cuda_operators.py), which
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import torch
@@ -37,7 +38,7 @@ def check_batch_norm_dtypes(input: Tensor, others: Sequence[Tensor | None]) -> N
         )
 
 
-def check_attention_dtypes(call: AttentionCall) -> None:
+def check_attention(call: AttentionCall) -> None:
     """What validate_sdpa_input in aten/src/ATen/native/transformers/attention.cpp refuses, and kernels with an added mask."""
     names = [plain_name(tensor.dtype) for tensor in (call.query, call.key, call.value)]
     if len(set(names)) > 1:
@@ -49,6 +50,27 @@ def check_attention_dtypes(call: AttentionCall) -> None:
             f"scaled_dot_product_attention does not take a mask of {plain_name(call.mask.dtype)} with a query of {names[0]} on "
             f"a GPU; expected bool or {names[0]}"
         )
+    _check_shapes(call)
+
+
+def _check_shapes(call: AttentionCall) -> None:
+    """What a kernel would read beyond: its fake results have the shape of the query, whatever key and value are."""
+    query, key, value = (tuple(tensor.shape) for tensor in (call.query, call.key, call.value))
+    if query[-1] != key[-1] or key[-2] != value[-2] or not _heads_match(query, key, value, call.grouped):
+        shapes = ", ".join(str(list(shape)) for shape in (query, key, value))
+        raise RecorderError(
+            f"scaled_dot_product_attention does not take query, key and value of {shapes}{' in groups' if call.grouped else ''}; "
+            "expected as many elements in each head, as many keys as values, and as many heads, or in groups a multiple of "
+            "the key heads as query heads"
+        )
+
+
+def _heads_match(query: tuple[int, ...], key: tuple[int, ...], value: tuple[int, ...], grouped: bool) -> bool:
+    """Batch and heads: each key head serves as many query heads in groups; else what is not the same is broadcast."""
+    if grouped and len(query) >= 3:
+        return all(other[-3] != 0 and query[-3] % other[-3] == 0 for other in (key, value))
+    lengths = [set(each) - {1} for each in zip_longest(*(reversed(shape[:-2]) for shape in (query, key, value)), fillvalue=1)]
+    return all(len(each) <= 1 for each in lengths)
 
 
 def with_int64_targets(operator: Any) -> Callable[..., Tensor]:

@@ -32,7 +32,7 @@ from torch.nn import functional
 from dcrecord.attention_choice import AttentionCall, chosen_by_pytorch, problem_of
 from dcrecord.composite_dtypes import (
     LOSSES_OF_INT64,
-    check_attention_dtypes,
+    check_attention,
     check_batch_norm_dtypes,
     with_int64_targets,
 )
@@ -100,9 +100,12 @@ def cuda_operators(attention: str, no_dropout: bool = False) -> Iterator[Attenti
 
 @contextmanager
 def results_on_cuda() -> Iterator[None]:
-    """Inside, fake tensors of either device have the dtypes and layouts that kernels on CUDA give."""
-    with _cudnn_layouts(), batch_norms_on_cuda(), _contiguous_loss_gradients(), _log_sigmoid_without_buffer():
-        yield
+    """Inside, fake tensors of either device have the shapes, dtypes and layouts that kernels on CUDA give."""
+    # Meta kernels ask this function for the device whose results they give (embedding_bag and others).
+    meta_kernels_of_cuda = patch("torch._meta_registrations.device_hint", lambda _: "cuda")
+    with meta_kernels_of_cuda, _cudnn_layouts(), batch_norms_on_cuda():
+        with _contiguous_loss_gradients(), _log_sigmoid_without_buffer():
+            yield
 
 
 class _Unavailable:
@@ -275,7 +278,7 @@ class Attention:
         enable_gqa: bool = False,
     ) -> Tensor:
         call = AttentionCall(query, key, value, attn_mask, is_causal, enable_gqa)
-        check_attention_dtypes(call)
+        check_attention(call)
         kernel = self._choose(call)
         self.used.add(kernel)
         dropout_p = 0.0 if self.no_dropout else dropout_p

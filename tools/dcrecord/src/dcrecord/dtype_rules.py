@@ -96,17 +96,24 @@ def _runs(node: Node, dtypes: str, ask_cpu: bool) -> bool:
     return not ask_cpu or len(set(dtypes) - {"0"}) < 2 or _runs_on_cpu(node)
 
 
+def _runs_with_int64(node: Node, tensors: list[Tensor]) -> bool:
+    """Whether the 32 bits of integers are the problem, as far as a GPU was asked."""
+    dtypes = signature(tensors)
+    rules = _measured().get(node.target.name(), {})
+    return "i" in dtypes and rules.get(dtypes.replace("i", "l"), True) and not _is_maximum_of_bags(node)
+
+
 def _names_dtype(node: Node) -> bool:
     """Whether a dtype among the arguments decides, too."""
     return any(isinstance(leaf, torch.dtype) for leaf in tree_leaves((node.args, node.kwargs)))
 
 
 def _is_maximum_of_bags(node: Node) -> bool:
-    """The one mode of embedding_bag without a backward in half precision (aten/src/ATen/native/cuda/EmbeddingBag.cu)."""
+    """The one mode of embedding_bag without a backward in bfloat16 (aten/src/ATen/native/cuda/EmbeddingBag.cu)."""
     if node.target is not torch.ops.aten._embedding_bag_backward.default:
         return False
     mode = [argument.name for argument in node.target._schema.arguments].index("mode")
-    return node.args[mode] == 2 and _tensors_of(node)[0].dtype in (torch.bfloat16, torch.float16)
+    return node.args[mode] == 2 and _tensors_of(node)[0].dtype is torch.bfloat16
 
 
 @cache
@@ -162,7 +169,7 @@ def _sentence(node: Node, tensors: list[Tensor], paths: ModulePaths) -> str:
     if len(floats) > 1:
         expected = "one dtype for all floats: a cast (.to()), or --autocast"
     else:
-        expected = "int64 in place of int32" if "int32" in names else "another --dtype"
+        expected = "int64 in place of int32" if _runs_with_int64(node, tensors) else "another --dtype"
     return (
         f"{node.target.name()} does not take {', '.join(names)} on a GPU; expected {expected}{where_is(node, paths)}"
     )
