@@ -32,6 +32,30 @@ class Sleep(Layer):
         return self.layer(rows).mean()
 
 
+class Volume(nn.Module):
+    """Its backward solves a system of equations, which no kernel does in half precision."""
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        return torch.det(rows[:, :4])
+
+
+class Determinant(Layer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.volume = Volume()
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        return self.volume(self.layer(rows))
+
+
+class Heads(Layer):
+    """Two query heads beside three key heads."""
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        query, key = self.layer(rows).view(1, 2, 4, 4), self.layer(rows).new_zeros(1, 3, 4, 4)
+        return functional.scaled_dot_product_attention(query, key, key, enable_gqa=True)
+
+
 class Selection(Layer):
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
         hidden = self.layer(rows)

@@ -94,6 +94,12 @@ REFUSED: list[tuple[Callable[[], nn.Module], tuple[int, ...], str]] = [
         "the module fails on inputs of these shapes and dtypes: RuntimeError('a and b must have same reduction dim, but got [4, 8] X "
         "[4, 8].'); expected a module that runs (at refused_modules.py:{self.layer(rows) @ rows} in forward)",
     ),
+    (
+        modules.Heads,
+        ROWS,
+        "scaled_dot_product_attention does not take query, key and value of [1, 2, 4, 4], [1, 3, 4, 4], [1, 3, 4, 4] in groups; "
+        "expected as many elements in each head",
+    ),
     (modules.Raises, ROWS, "the module raises ValueError: 'one row only', 4; expected a module that runs (at ref"),
     (modules.NoLoss, ROWS, "the module does not return a scalar loss: expected a tensor, a tuple whose first element"),
     (modules.Synchronized, ROWS, "module norm: SyncBatchNorm communicates; expected BatchNorm (statistics of one rank)"),
@@ -146,6 +152,18 @@ def test_dropout_of_probability_zero_is_recorded() -> None:
 def test_operator_forbidden_under_autocast_is_refused() -> None:
     with pytest.raises(RecorderError, match="binary_cross_entropy is unsafe to autocast"):
         record_module(modules.ForbiddenUnderAutocast, torch.zeros(ROWS), autocast="bfloat16")
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_derivative_without_half_precision_names_module_and_line(dtype: str) -> None:
+    rows = torch.zeros(ROWS, dtype=getattr(torch, dtype))
+    with pytest.raises(RecorderError) as refused:
+        record_module(modules.Determinant, rows, dtype=dtype)
+    assert str(refused.value) == _with_lines(
+        "the derivative of an operator takes float32 and float64 only; expected --dtype float32, or a cast (.float()) (module "
+        "volume, at refused_modules.py:{return torch.det(rows} in forward)"
+    )
+    assert "aten::_linalg_det" in operators(record_module(modules.Determinant, torch.zeros(ROWS)), "forward")
 
 
 def test_all_refused_nodes_are_listed_with_their_modules() -> None:

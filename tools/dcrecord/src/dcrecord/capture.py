@@ -103,17 +103,6 @@ def _settings() -> Iterator[None]:
         yield
 
 
-@contextmanager
-def without_logging() -> Iterator[None]:
-    """What PyTorch logs of a failure is in the exception, too."""
-    logged = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logging.disable(logged)
-
-
 def _logging_methods() -> set[Any]:
     """What a module says while it runs is no part of its graph. Libraries add methods to the class (warning_once)."""
     return {method for name, method in vars(logging.Logger).items() if callable(method) and not name.startswith("_")}

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +15,7 @@ import torch
 from torch import nn
 
 from dcrecord.cuda_operators import registered
+from dcrecord.errors import RecorderError
 
 # Composites that draw where the probability is not 0, with the input first.
 _OPERATORS = "dropout dropout_ feature_dropout feature_dropout_ alpha_dropout alpha_dropout_ feature_alpha_dropout"
@@ -33,6 +36,38 @@ def remove_dropout(body: nn.Module) -> str:
     for owner, name, _ in found:
         object.__setattr__(owner, name, 0.0) if dataclasses.is_dataclass(owner) else setattr(owner, name, 0.0)
     return f"--no-dropout: set to 0: {said}" if said else "--no-dropout: the model has no probability of dropping anything"
+
+
+def settle_layer_drops(body: nn.Module) -> None:
+    """Modules that drop whole layers compare a random number with the probability, which cannot be traced. Those whose
+    probabilities are all 0 are taken out of training, which changes nothing else of them: what lies in them stays."""
+    for path, module in body.named_modules():
+        if not module.training or not _drops_layers(type(module)):
+            continue
+        config = getattr(module, "config", None)
+        own = [*_of_module(module), *((config, *item) for item in _layer_drops(config))]
+        if own:
+            where = f"module {path}" if path else "the root module"
+            what = "whole layers" if any("layerdrop" in name.lower() for _, name, _ in own) else "elements"
+            raise RecorderError(
+                f"{where} drops {what} at random (probabilities: {_said(list(_probabilities(body)))}); expected "
+                "--no-dropout, which sets all to 0"
+            )
+        module.training = False
+
+
+@cache
+def _drops_layers(kind: type[nn.Module]) -> bool:
+    try:
+        return "layerdrop" in inspect.getsource(kind.forward)
+    except (OSError, TypeError):
+        return False
+
+
+def _layer_drops(config: Any) -> list[tuple[str, float]]:
+    """Probabilities of dropping a layer in a configuration."""
+    named = vars(config).items() if hasattr(config, "__dict__") else ()
+    return [(name, value) for name, value in named if "layerdrop" in name.lower() and _is_probability(value)]
 
 
 def live_dropout(body: nn.Module, calls: list[str]) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import traceback
 from collections.abc import Iterator, Sequence
+from typing import Any
 
-import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
+from dcrecord.building import tensors_in
 from dcrecord.errors import RecorderError
 from dcrecord.module_paths import where
 from dcrecord.workload import TrainingStep
@@ -37,6 +38,10 @@ _KNOWN = (
     (
         r"Dynamo failed to run FX node with fake tensors: [\s\S]*?: got (.*)",
         "the module fails on inputs of these shapes and dtypes: {0}; expected a module that runs",
+    ),
+    (
+        r"doesn't handle types other than float and double",
+        "the derivative of an operator takes float32 and float64 only; expected --dtype float32, or a cast (.float())",
     ),
     (
         r"Unsupported: .*\n\s*Explanation: (.*)",
@@ -67,22 +72,43 @@ def explain(error: BaseException, warned: Sequence[str] = (), module: str = "") 
 
 
 def failing_module(step: TrainingStep, inputs: Sequence[Tensor]) -> str:
-    """Path of the innermost module that fails when the step is run as it stands, untraced; empty when none does."""
+    """Path of the innermost module that fails when the step is run as it stands, untraced, or whose derivative does; empty
+    when none does."""
     paths = {id(module): path for path, module in step.body.named_modules()}
     running: list[str] = []
+    derivatives: dict[Any, str] = {}
+
+    def leave(module: nn.Module, _: Any, returned: Any) -> None:
+        running.pop()
+        _claim(tensors_in(returned), paths.get(id(module), ""), derivatives)
+
     hooks = (
         register_module_forward_pre_hook(lambda module, _: running.append(paths.get(id(module), ""))),
-        register_module_forward_hook(lambda *_: running.__delitem__(-1)),
+        register_module_forward_hook(leave),
     )
     try:
-        with torch.no_grad():
-            step(*inputs)
+        loss = step(*inputs)["loss"]
+        if not loss.requires_grad:
+            return ""
+        for derivative, path in derivatives.items():
+            derivative.register_prehook(lambda _, path=path: running.append(path))
+        loss.backward()
     except (Exception, SystemExit):
         return running[-1] if running else ""
     finally:
         for hook in hooks:
             hook.remove()
     return ""
+
+
+def _claim(returned: Sequence[Tensor], path: str, derivatives: dict[Any, str]) -> None:
+    """Notes for each derivative behind these tensors that no module inside has made: it is of the module at `path`."""
+    waiting = [tensor.grad_fn for tensor in returned]
+    while waiting:
+        derivative = waiting.pop()
+        if derivative is not None and derivative not in derivatives:
+            derivatives[derivative] = path
+            waiting += [before for before, _ in derivative.next_functions]
 
 
 def _raised(text: str) -> str | None:

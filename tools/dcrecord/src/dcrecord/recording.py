@@ -15,13 +15,13 @@ from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from dcrecord.building import adopt_tensors, buffer_contents, fake_parameter, parameter_names, replace_parameters
-from dcrecord.capture import Captured, capture, without_logging
+from dcrecord.capture import Captured, capture
 from dcrecord.checkpointing import checkpoint_blocks, checkpoint_matching
 from dcrecord.cuda_autocast import cuda_autocast_rules
 from dcrecord.cuda_operators import Attention, cuda_operators
-from dcrecord.dropout import remove_dropout, without_dropout
+from dcrecord.dropout import remove_dropout, settle_layer_drops, without_dropout
 from dcrecord.dtype_rules import check_dtypes
-from dcrecord.errors import RecorderError, did_you_mean
+from dcrecord.errors import RecorderError, did_you_mean, without_logging
 from dcrecord.explain import explain, failing_module
 from dcrecord.hidden_size import hidden_size_of
 from dcrecord.integer_ranges import check_integer_ranges
@@ -52,6 +52,7 @@ def record_forms(
     prepare(workload.body, options)
     if options.no_dropout:
         report(remove_dropout(workload.body))
+    settle_layer_drops(workload.body)
     contents = contents_of(workload)
     step = training_step(workload, options, device_type="cpu")
     report(f"tracing {_size_of(workload.body)}")
@@ -174,12 +175,13 @@ def _kernel_of(attention: Attention, options: Options) -> str:
 
 def _capture_or_explain(step: TrainingStep, inputs: tuple[Tensor, ...], options: Options) -> Captured:
     with warnings.catch_warnings(record=True) as warned, without_logging():
+        warnings.simplefilter("always")  # of a derivative that fails, autograd tells the place in a warning
         try:
             captured = capture(step, inputs, options.partitioner, keep_joint=options.backend != "aten")
         except (Exception, SystemExit) as error:
             said = [str(warning.message) for warning in warned]
             raise explain(error, said, failing_module(step, inputs)) from error
-    for warning in warned:
+    for warning in {(str(each.message), each.filename, each.lineno): each for each in warned}.values():
         if _is_of_tracing(warning.filename):
             continue
         warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
