@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from dcrecord.architectures import Architecture, LinearStack
 from dcrecord.building import Builder
-from dcrecord.named_models import named_workload
+from dcrecord.model_workloads import model_workload
 from dcrecord.options import Options
 from dcrecord.workload import Fill, Workload, call_by_position
 from torch import nn
@@ -256,7 +256,7 @@ def _options(attention: str, **more: Any) -> Options:
 
 
 def _of_architecture(architecture: Architecture | LinearStack) -> Callable[[Options, Builder], Workload]:
-    return lambda options, builder: named_workload(architecture, options, builder)
+    return lambda options, builder: model_workload(architecture, options, builder)
 
 
 def _of_module(make: Callable[[], nn.Module], shape: tuple[int, ...], vocabulary: int | None = None) -> Any:

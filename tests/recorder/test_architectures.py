@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from dcrecord.architectures import ARCHITECTURES, find_architecture
 from dcrecord.errors import RecorderError
-from dcrecord.named_models import named_workload
+from dcrecord.model_workloads import model_workload
 from dcrecord.options import Options
 
 # Parameters that the publishers' checkpoints hold, tied weights counted once.
@@ -29,7 +29,7 @@ PUBLISHED = {
 def _parameters(name: str) -> int:
     architecture = find_architecture(name)
     options = Options(batch=1, sequence=16, dtype=architecture.dtype, attention=architecture.attention)
-    return sum(parameter.numel() for parameter in named_workload(architecture, options).body.parameters())
+    return sum(parameter.numel() for parameter in model_workload(architecture, options).body.parameters())
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
@@ -55,7 +55,7 @@ def test_mlp_has_depth_times_width_squared_parameters() -> None:
 def test_gpt2_refuses_more_tokens_than_it_has_positions() -> None:
     options = Options(batch=1, sequence=1025, dtype="bfloat16", attention="flash")
     with pytest.raises(RecorderError, match="--seq 1025: gpt2 has positions for at most 1024 tokens"):
-        named_workload(find_architecture("gpt2"), options)
+        model_workload(find_architecture("gpt2"), options)
 
 
 @pytest.mark.parametrize("name", ["mlp-0x8", "mlp-8", "tiny-lama"])

@@ -13,7 +13,7 @@ from bare_modules import Images
 from conftest import PLAIN, operators, record_module
 from dcrecord.architectures import ARCHITECTURES, LinearStack
 from dcrecord.errors import RecorderError
-from dcrecord.named_models import named_workload
+from dcrecord.model_workloads import model_workload
 from dcrecord.options import Options, Reporter
 from dcrecord.recording import record
 from torch import nn
@@ -109,7 +109,7 @@ def test_checkpointing_without_repeated_blocks_asks_for_a_pattern() -> None:
 
 
 def _tiny_llama(options: Options) -> dict[str, Any]:
-    return record(named_workload(ARCHITECTURES["tiny-llama"], options), options, Reporter())
+    return record(model_workload(ARCHITECTURES["tiny-llama"], options), options, Reporter())
 
 
 def test_transformers_checkpoints_its_decoder_layers() -> None:
@@ -326,7 +326,7 @@ def test_batch_and_sequence_scale_the_tokens() -> None:
 def test_linear_stack_is_bias_free_layers_only() -> None:
     """Each layer: t and mm forward; the gradient of a weight is one mm, that of its input another, but for the first."""
     stack = LinearStack(depth=3, width=16, batch=4)
-    document = record(named_workload(stack, HALF), HALF, Reporter())
+    document = record(model_workload(stack, HALF), HALF, Reporter())
     assert [entry["name"] for entry in document["params"]] == ["0.weight", "1.weight", "2.weight"]
     assert operators(document, "forward").count("aten::mm") == 3
     assert operators(document, "backward").count("aten::mm") == 5

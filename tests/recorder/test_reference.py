@@ -17,7 +17,7 @@ from dcrecord.building import build_with_weights
 from dcrecord.command_line import main
 from dcrecord.fingerprint import fingerprint, relative_error
 from dcrecord.graph_file import graph_hash, read_document
-from dcrecord.named_models import named_workload
+from dcrecord.model_workloads import model_workload
 from dcrecord.options import Reporter
 from dcrecord.outputs import split_loss
 from dcrecord.recording import record
@@ -75,7 +75,7 @@ class EagerTraining:
 def _recorded(architecture: Any) -> dict[str, Any]:
     if architecture.name == "tiny-llama":
         return read_document(TINY_LLAMA / "graph.json.gz")
-    return record(named_workload(architecture, PLAIN), PLAIN, Reporter())
+    return record(model_workload(architecture, PLAIN), PLAIN, Reporter())
 
 
 # Both run the same float32 kernels on the same numbers; only the order of a few sums differs. 32 roundings of 2^-24, of which
@@ -90,7 +90,7 @@ LOSS_TOLERANCE = 16 * 2.0**-24
 def test_three_steps_equal_eager_training(architecture: Any, accumulation: int, ranks: int) -> None:
     document = _recorded(architecture)
     settings = Settings(steps=3, accumulation=accumulation, ranks=ranks, seed=5)
-    eager = EagerTraining(named_workload(architecture, PLAIN, build_with_weights), document, settings)
+    eager = EagerTraining(model_workload(architecture, PLAIN, build_with_weights), document, settings)
     training = ReferenceTraining(document, settings, CPU)
     for number in range(settings.steps):
         step = training.run(number)

@@ -26,7 +26,7 @@ import torch
 import torch.distributed as dist
 from dcrecord.architectures import find_architecture
 from dcrecord.building import build_with_weights
-from dcrecord.named_models import named_workload
+from dcrecord.model_workloads import model_workload
 from dcrecord.options import Options
 from dcrecord.outputs import split_loss
 from dcrecord.reference_training import AdamW, seeded_input, seeded_parameter
@@ -42,7 +42,7 @@ def make_workload(arguments: argparse.Namespace, device: str) -> Workload:
     """The workload with its module on `device`; its attention has no mask, and the kernel that PyTorch takes."""
     options = Options(batch=arguments.batch, sequence=arguments.seq, dtype="bfloat16", attention="flash")
     with torch.device(device):
-        return named_workload(find_architecture(arguments.model), options, build_with_weights)
+        return model_workload(find_architecture(arguments.model), options, build_with_weights)
 
 
 def random_weights(module: nn.Module) -> None:
@@ -133,7 +133,7 @@ def make_workload_buffers(arguments: argparse.Namespace) -> dict[str, Tensor]:
     twin = replace(architecture, config={**architecture.config, "num_hidden_layers": 1})
     options = Options(batch=1, sequence=arguments.seq, dtype="bfloat16", attention="flash")
     with torch.device("cuda"):
-        body = named_workload(twin, options, build_with_weights).body
+        body = model_workload(twin, options, build_with_weights).body
     return {name: buffer.clone() for name, buffer in body.named_buffers()}
 
 

@@ -8,7 +8,7 @@ import threading
 from typing import NoReturn
 
 from dcrecord.architectures import ARCHITECTURES
-from dcrecord.errors import RecorderError
+from dcrecord.errors import RecorderError, printable
 
 BAD_INPUT = 2
 SYSTEM_FAILURE = 3
@@ -31,7 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         return _run(arguments)
     except RecorderError as error:
-        print(f"dcrecord: error: {error}", file=sys.stderr)
+        print(f"dcrecord: error: {printable(str(error))}", file=sys.stderr)
         return BAD_INPUT
     except OSError as error:
         print(f"dcrecord: error: {error}", file=sys.stderr)
@@ -50,7 +50,7 @@ def _run(arguments: list[str]) -> int:
         return run_reference(arguments[1:])
     from dcrecord.record_command import run_record
 
-    return run_record(arguments)
+    return run_record(arguments[1:], of_file=True) if arguments[:1] == ["hf"] else run_record(arguments)
 
 
 def run_list(arguments: list[str]) -> int:

@@ -16,6 +16,7 @@ from torch import nn
 from dcrecord.building import Builder, build_without_weights
 from dcrecord.errors import RecorderError, did_you_mean
 from dcrecord.options import Options
+from dcrecord.transformers_models import positions_of
 from dcrecord.workload import Fill, Workload, call_by_name, call_by_position
 
 _EXPECTED = "expected (module, inputs), inputs being a tensor, a tuple of tensors or a dict of tensors by name"
@@ -169,8 +170,8 @@ def _check_positions(body: nn.Module, inputs: Mapping[str, torch.Tensor]) -> Non
     """Models of transformers say how many positions they have; beyond, a learned table has no rows and a rotary one no
     training."""
     configurations = [getattr(module, "config", None) for module in body.modules()]
-    limits = [getattr(each, "max_position_embeddings", None) for each in configurations]
-    most = max((limit for limit in limits if isinstance(limit, int)), default=None)
+    limits = [positions_of(each) for each in configurations]
+    most = max((limit for limit in limits if limit is not None), default=None)
     for name, tensor in inputs.items():
         if most is not None and not tensor.is_floating_point() and tensor.dim() == 2 and tensor.shape[1] > most:
             raise RecorderError(

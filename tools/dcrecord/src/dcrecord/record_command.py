@@ -7,6 +7,7 @@ import time
 from importlib.metadata import version as version_of
 from typing import TYPE_CHECKING, Any
 
+from dcrecord.errors import printable
 from dcrecord.graph_file import COMPILED_FILES, FORMAT, GRAPH_FILE, check_folder, to_bytes, write_whole
 from dcrecord.options import Reporter
 from dcrecord.readme import counts_of, readme_of
@@ -17,11 +18,16 @@ if TYPE_CHECKING:
     from dcrecord.workload import Workload
 
 
-def run_record(arguments: list[str]) -> int:
-    """Records what the command line asks for, and writes the workload's folder."""
-    request = read_request(arguments)
-    report = Reporter(lambda line: print(f"dcrecord: {line}", file=sys.stderr, flush=True))
+def run_record(arguments: list[str], of_file: bool = False) -> int:
+    """Records what the command line asks for, and writes the workload's folder.
+
+    of_file   the model is a config.json
+    """
+    request = read_request(arguments, of_file)
+    report = Reporter(lambda line: print(f"dcrecord: {printable(line)}", file=sys.stderr, flush=True))
     check_folder(request.folder)
+    for note in request.notes:
+        report(note)
     if request.options.backend == "inductor":
         from dcrecord.inductor.lowering import check_environment
 
@@ -76,9 +82,9 @@ def make_documents(request: Request, report: Reporter) -> tuple[dict[str, Any], 
 
 def _workload(request: Request) -> Workload:
     if request.architecture is not None:
-        from dcrecord.named_models import named_workload
+        from dcrecord.model_workloads import model_workload
 
-        return named_workload(request.architecture, request.options)
+        return model_workload(request.architecture, request.options)
     from dcrecord.module_file import file_workload
 
     return file_workload(request.model, request.name, request.options, request.vocabularies)

@@ -18,6 +18,7 @@ Records the training graph of a torch model, with no GPU, no weights and no down
 
   python -m dcrecord MODEL [options] -o DIR     writes DIR/graph.json.gz and, where there is none, DIR/README.md;
                                                 with --backend inductor DIR/graph-inductor-*.json.gz, too
+  python -m dcrecord hf CONFIG [options] -o DIR the same of a model of transformers, by its config.json
   python -m dcrecord list                       the named models and their defaults
   python -m dcrecord reference WORKLOAD         losses and gradients of a reference training (has its own --help)
 """
@@ -29,6 +30,7 @@ examples:
   python -m dcrecord mlp-8x4096 --batch 2048 -o mlp
   python -m dcrecord llama-3.2-1b --autocast bfloat16 --freeze 'model.embed_tokens.*' --hold none -o frozen
   python -m dcrecord llama-3.2-1b --backend inductor -o traces/llama-3.2-1b
+  python -m dcrecord hf config.json --seq 1024 --no-dropout -o my-model
   python -m dcrecord net.py:build --batch 8 --checkpoint 'encoder.layers.*' -o net
 
 net.py holds for example
@@ -63,6 +65,7 @@ class Request:
 
     model          the word that names the model
     architecture   what it names, None for file.py:function
+    notes          what was chosen for a config.json
     vocabularies   numbers of different integers by input of a function; None stands for all inputs
     command        the command line that makes the same bytes again
     """
@@ -74,6 +77,7 @@ class Request:
     options: Options
     vocabularies: dict[str | None, int]
     command: str
+    notes: tuple[str, ...] = ()
 
     @property
     def compiling_command(self) -> str:
@@ -82,9 +86,10 @@ class Request:
         return f"{before} --backend inductor -o {folder}"
 
 
-def record_parser() -> OptionParser:
+def record_parser(of_file: bool = False) -> OptionParser:
     """The options of a recording; a default that depends on the model is None here."""
-    parser = OptionParser(prog="python -m dcrecord", description=_DESCRIPTION, epilog=_EXAMPLES)
+    program = f"python -m dcrecord{' hf' if of_file else ''}"
+    parser = OptionParser(prog=program, description=_DESCRIPTION, epilog=_EXAMPLES)
     settings = {
         "--batch": {"type": whole_number(1)},
         "--seq": {"type": whole_number(1)},
@@ -99,7 +104,9 @@ def record_parser() -> OptionParser:
         "--vocabulary": {"action": "append", "default": [], "type": _vocabulary},
         "--name": {"type": _workload_name},
     }
-    parser.add_argument("model", metavar="MODEL", help="a named model (see `list`), or file.py:function")
+    model = ("MODEL", "a named model (see `list`), or file.py:function")
+    model = ("CONFIG", "config.json of a model of transformers, or its folder") if of_file else model
+    parser.add_argument("model", metavar=model[0], help=model[1])
     parser.add_argument("-o", "--out", metavar="DIR", required=True, help="folder of the workload")
     text = "runs the forward of each block again in the backward"
     parser.add_argument("--activation-checkpointing", action="store_true", help=text)
@@ -122,17 +129,31 @@ def _workload_name(text: str) -> str:
     return text
 
 
-def read_request(arguments: list[str]) -> Request:
-    """What the command line asks for, with the defaults that depend on the model and on each other."""
-    asked = record_parser().read(arguments)
-    architecture = None if _names_file(asked.model) else find_architecture(asked.model)
+def read_request(arguments: list[str], of_file: bool = False) -> Request:
+    """What the command line asks for, with the defaults that depend on the model and on each other.
+
+    of_file   the model is a config.json
+    """
+    asked = record_parser(of_file).read(arguments)
+    architecture, notes = _find(asked.model, of_file)
     if architecture and asked.vocabulary:
         raise RecorderError(f"--vocabulary: {architecture.name} has its own; expected it with file.py:function only")
     options = _options(asked, architecture)
     options.check()
     name = asked.name or (architecture.name if architecture else _name_of_function(asked.model))
-    command = _command(asked, options, name, tells_sequence=not isinstance(architecture, LinearStack) or bool(asked.seq))
-    return Request(asked.model, name, Path(asked.out), architecture, options, dict(asked.vocabulary), command)
+    start = "python -m dcrecord hf" if of_file else "python -m dcrecord"
+    tells_sequence = not isinstance(architecture, LinearStack) or bool(asked.seq)
+    command = f"{start} {_words(asked, options, name, tells_sequence)}"
+    return Request(asked.model, name, Path(asked.out), architecture, options, dict(asked.vocabulary), command, tuple(notes))
+
+
+def _find(model: str, of_file: bool) -> tuple[Architecture | LinearStack | None, list[str]]:
+    """What the word for the model names, nothing for a function's file; and notes on it."""
+    if of_file:
+        from dcrecord.config_file import read_architecture
+
+        return read_architecture(model)
+    return (None if _names_file(model) else find_architecture(model)), []
 
 
 def _names_file(model: str) -> bool:
@@ -173,8 +194,8 @@ def _held(asked: list[str] | None) -> tuple[str, ...] | None:
     return () if asked == ["none"] else tuple(asked)
 
 
-def _command(asked: argparse.Namespace, options: Options, name: str, tells_sequence: bool) -> str:
-    """The command that makes the same bytes again: it says nothing of where this one wrote to."""
+def _words(asked: argparse.Namespace, options: Options, name: str, tells_sequence: bool) -> str:
+    """The model and options that make the same bytes again: they say nothing of where this recording was written to."""
     model = Path(asked.model).name if Path(asked.model).is_absolute() else asked.model
     given = {
         "--batch": [options.batch],
@@ -189,7 +210,7 @@ def _command(asked: argparse.Namespace, options: Options, name: str, tells_seque
         "--vocabulary": [f"{count}" if input is None else f"{input}={count}" for input, count in asked.vocabulary],
         "--name": [asked.name],
     }
-    words = ["python", "-m", "dcrecord", model]
+    words = [model]
     for option, values in given.items():
         words += [word for value in values if value is not None for word in (option, str(value))]
     words += ["--activation-checkpointing"] if options.activation_checkpointing else []
