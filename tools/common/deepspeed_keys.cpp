@@ -30,6 +30,54 @@ constexpr std::array<std::string_view, 15> kTypeNames = {
 constexpr std::array<std::string_view, 4> kMeaningNames = {"read", "no effect", "refused",
                                                            "removed in 0.19.8"};
 
+/// Words of names by which people ask for what plans do not say, and where DeepSpeed looks for it.
+struct MeantWord {
+  std::string_view word;
+  std::string_view effect;
+};
+
+constexpr std::string_view kLowPrecision = "products here have the recording's dtypes";
+constexpr std::string_view kTensorParallel =
+    "every rank has whole layers here (DeepSpeed: tensor_parallel.autotp_size)";
+constexpr std::string_view kSequenceParallel =
+    "every rank has whole sequences here (DeepSpeed: sequence_parallel_size)";
+constexpr std::string_view kPipelineParallel =
+    "every rank has all layers here (DeepSpeed: pipeline)";
+constexpr std::string_view kExpertParallel =
+    "every rank has all experts here (DeepSpeed: expert_parallel)";
+
+constexpr auto kMeantWords = std::to_array<MeantWord>({
+    {"fp4", kLowPrecision},
+    {"fp8", kLowPrecision},
+    {"int4", kLowPrecision},
+    {"int8", kLowPrecision},
+    {"mxfp8", kLowPrecision},
+    {"nvfp4", kLowPrecision},
+    {"torchao", kLowPrecision},
+    {"qat", kLowPrecision},
+    {"quantize", kLowPrecision},
+    {"quantization", kLowPrecision},
+    {"autotp", kTensorParallel},
+    {"tp", kTensorParallel},
+    {"tensor", kTensorParallel},
+    {"sequence", kSequenceParallel},
+    {"seq", kSequenceParallel},
+    {"sp", kSequenceParallel},
+    {"ulysses", kSequenceParallel},
+    {"autosp", kSequenceParallel},
+    {"context", kSequenceParallel},
+    {"pipe", kPipelineParallel},
+    {"pipeline", kPipelineParallel},
+    {"pp", kPipelineParallel},
+    {"moe", kExpertParallel},
+    {"expert", kExpertParallel},
+    {"experts", kExpertParallel},
+    {"ep", kExpertParallel},
+    {"autoep", kExpertParallel},
+    {"offload",
+     "states stay on the GPU here (DeepSpeed: zero_optimization.offload_…, compile.offload_…)"},
+});
+
 std::string MeaningText(const DeepSpeedKey& key) {
   std::string text(kMeaningNames[static_cast<std::size_t>(key.meaning)]);
   if (!key.option.empty()) {
@@ -60,6 +108,20 @@ const DeepSpeedKey* FindDeepSpeedKey(std::string_view section, std::string_view 
     return SectionOf(key.path) == section && (LastName(key.path) == name || key.alias == name);
   });
   return found == keys.end() || name.empty() ? nullptr : &*found;
+}
+
+std::string_view FindMeantEffect(std::string_view name) {
+  for (std::size_t begin = 0; begin <= name.size();) {
+    const std::size_t end = std::min(name.find('_', begin), name.size());
+    const std::string_view word = name.substr(begin, end - begin);
+    const auto found = std::find_if(kMeantWords.begin(), kMeantWords.end(),
+                                    [&](const MeantWord& meant) { return meant.word == word; });
+    if (found != kMeantWords.end()) {
+      return found->effect;
+    }
+    begin = end + 1;
+  }
+  return {};
 }
 
 std::string NearestDeepSpeedKey(std::string_view section, std::string_view name) {
@@ -114,6 +176,16 @@ std::string PrintDeepSpeedKeys() {
     page += "| `" + std::string(key.path) + "`" + alias + " | " +
             std::string(kTypeNames[static_cast<std::size_t>(key.type)]) + " | " + fallback + " | " +
             MeaningText(key) + " | " + ScopeText(key.scope) + " | " + std::string(key.why) + " |\n";
+  }
+  page +=
+      "\n## Keys that DeepSpeed 0.19.8 does not look for\n\n"
+      "At the top level, in `data_types`, `torch_autocast` and `optimizer` DeepSpeed takes any "
+      "key. "
+      "One that it does not know gets a note. It is refused where a word of its name asks for what "
+      "no plan says, unless its value turns that off.\n\n"
+      "| word of the name | |\n| --- | --- |\n";
+  for (const MeantWord& meant : kMeantWords) {
+    page.append("| `").append(meant.word).append("` | ").append(meant.effect).append(" |\n");
   }
   return page;
 }

@@ -66,6 +66,10 @@ std::span<const DeepSpeedKey> DeepSpeedKeys();
 /// The key of that section ("" for the top level) and name, alias or not; null without one.
 const DeepSpeedKey* FindDeepSpeedKey(std::string_view section, std::string_view name);
 
+/// What a key that DeepSpeed 0.19.8 does not look for would change if it did, by a word of its name
+/// ("fp8" of "fp8_training"); empty where no word says that it is more than a remark.
+std::string_view FindMeantEffect(std::string_view name);
+
 /// ", did you mean 'x'?" among the keys of a section.
 std::string NearestDeepSpeedKey(std::string_view section, std::string_view name);
 

@@ -113,7 +113,7 @@ inline constexpr auto kZeroKeys = std::to_array<DeepSpeedKey>({
     {"zero_optimization.cpu_offload_use_pin_memory", "", KeyType::kOptionalFlag, "null",
      KeyMeaning::kNoEffect, kAlways, "", kOnlyOffload},
     {"zero_optimization.zenflow", "", KeyType::kAny, "null", KeyMeaning::kRefused, kAlways, "",
-     "ZenFlow updates parameters on the CPU"},
+     "ZenFlow updates parameters on the CPU; {} turns it on"},
     {"zero_optimization.zero_hpz_partition_size", "", KeyType::kCount, "1", KeyMeaning::kRefused,
      kStage3, "", "shards lie over all ranks here (0 is off, too)", 0},
     {"zero_optimization.zero_quantized_weights", "", KeyType::kFlag, "false", KeyMeaning::kRefused,

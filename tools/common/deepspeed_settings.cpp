@@ -15,6 +15,14 @@ bool IsStrict(std::string_view section) {
          (key->type == KeyType::kStrictSection || key->type == KeyType::kOptionalSection);
 }
 
+/// Of a key that nobody reads: it asks for nothing, or for groups of one rank.
+bool IsOff(const Json& value) {
+  if (value.is_object() && value.contains("enabled")) {
+    return value["enabled"] == false;
+  }
+  return value.is_null() || value == false || value == 0 || value == 1 || value == Json::object();
+}
+
 /// As Hugging Face's Trainer looks for it.
 bool IsStage3(const Json& document) {
   const Json::json_pointer stage("/zero_optimization/stage");
@@ -79,7 +87,7 @@ void DeepSpeedSettings::Walk(const Json& object,
     const std::string own = std::string(pointer).append("/").append(name);
     const DeepSpeedKey* key = FindDeepSpeedKey(section, name);
     if (key == nullptr) {
-      TakeUnknown(section, name, own);
+      TakeUnknown(section, name, value, own);
     } else if (key->meaning == KeyMeaning::kRemoved) {
       faults_.Add(own, "DeepSpeed 0.19.8 refuses this key: " + std::string(key->why));
     } else {
@@ -90,12 +98,19 @@ void DeepSpeedSettings::Walk(const Json& object,
 
 void DeepSpeedSettings::TakeUnknown(const std::string& section,
                                     const std::string& name,
+                                    const Json& value,
                                     const std::string& pointer) {
+  const std::string_view effect = FindMeantEffect(name);
   if (IsStrict(section)) {
     faults_.Add(pointer, "DeepSpeed 0.19.8 has no key '" + name + "' here" +
                              NearestDeepSpeedKey(section, name));
   } else if (section.empty() || section == "data_types" || section == "torch_autocast" ||
              section == "optimizer") {
+    if (!effect.empty() && !IsOff(value)) {
+      faults_.Add(pointer, "DeepSpeed 0.19.8 does not look for this key, and " +
+                               std::string(effect) + ": expected none");
+      return;
+    }
     unknown_.push_back(pointer.substr(1) + NearestDeepSpeedKey(section, name));
   }
 }

@@ -43,7 +43,10 @@ class DeepSpeedSettings {
  private:
   void Walk(const Json& object, const std::string& section, const std::string& pointer);
   void Take(const DeepSpeedKey& key, const Json& value, const std::string& pointer);
-  void TakeUnknown(const std::string& section, const std::string& name, const std::string& pointer);
+  void TakeUnknown(const std::string& section,
+                   const std::string& name,
+                   const Json& value,
+                   const std::string& pointer);
   void FillAuto(const DeepSpeedKey& key, const std::string& pointer);
   void Fill(const DeepSpeedKey& key, const Json& value, const std::string& pointer);
   void FillFromHiddenSize(const DeepSpeedKey& key, const std::string& pointer);

@@ -207,6 +207,9 @@ TakenValue TakeDeepSpeedValue(const DeepSpeedKey& key, const Json& value) {
 
 bool IsDeepSpeedDefault(const DeepSpeedKey& key, const Json& value) {
   const Json fallback = Json::parse(key.fallback);
+  if (key.path == "zero_optimization.zenflow") {
+    return value.is_null();  // {} turns it on with its own defaults
+  }
   if (value.is_null() || value == Json::object() || value == fallback ||
       (fallback.is_null() && value == false)) {
     return true;

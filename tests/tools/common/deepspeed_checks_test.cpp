@@ -126,5 +126,34 @@ TEST(DeepSpeedChecksTest, AMixedRecordingIsRefusedWithTheParameter) {
   }
 }
 
+// DeepSpeed 0.19.8 takes any key at the top level; these are asked for with a purpose.
+TEST(DeepSpeedChecksTest, KeysThatNobodyReadAreRefusedWhereTheyAskForSomething) {
+  for (const char* key : {"fp8", "fp8_training", "torchao", "autotp_size", "sequence_parallel",
+                          "moe", "expert_parallel_size", "num_experts", "offload_optimizer",
+                          "context_parallel_size", "pipeline_parallel_size"}) {
+    Json config = Base(2);
+    config[key] = {{"enabled", true}};
+    EXPECT_TRUE(Has(Fault(config), "does not look for this key")) << key;
+    config[key] = 2;
+    EXPECT_TRUE(Has(Fault(config), std::string(key) + ": DeepSpeed 0.19.8 does not look")) << key;
+    for (const Json& off : {Json(false), Json(1), Json(), Json{{"enabled", false}}}) {
+      config[key] = off;
+      EXPECT_EQ(Fault(config), "") << key << " " << off;
+      EXPECT_TRUE(Has(Notes(config), std::string("looks for: ") + key)) << key << " " << off;
+    }
+  }
+  Json config = Base(2);
+  config["data_types"]["fp8"] = true;
+  EXPECT_TRUE(Has(Fault(config), "data_types/fp8: DeepSpeed 0.19.8 does not look"));
+}
+
+TEST(DeepSpeedChecksTest, AnEmptyZenFlowSectionTurnsItOn) {
+  Json config = Base(2);
+  config["zero_optimization"]["zenflow"] = Json::object();
+  EXPECT_TRUE(Has(Fault(config), "zenflow: not modelled")) << Fault(config);
+  config["zero_optimization"]["zenflow"] = nullptr;
+  EXPECT_EQ(Fault(config), "");
+}
+
 }  // namespace
 }  // namespace dcsim
