@@ -8,6 +8,12 @@ std::string FindUnexecutable(const ScheduleOptions& options) {
   if (training.algorithm != OptimizerAlgorithm::kAdamW) {
     return "optimizer_algorithm " + name + ": dc-run executes adamw";
   }
+  if (options.backend == Backend::kInductor) {
+    return "backend inductor: dc-run executes aten";
+  }
+  if (options.gradient_handling == GradientHandling::kDeepSpeed) {
+    return "gradient_handling deepspeed: dc-run executes lean";
+  }
   if (options.optimizer == OptimizerKernels::kDeepSpeedFused) {
     return "optimizer deepspeed-fused: dc-run executes torch's kernels: fused, foreach, for_loop";
   }

@@ -15,6 +15,7 @@ constexpr std::array<std::string_view, 2> kFlattenNames = {"concatenate", "copy"
 constexpr std::array<std::string_view, 3> kLifetimeNames = {"step", "pr_8036", "permanent"};
 constexpr std::array<std::string_view, 3> kReductionNames = {"each_backward", "coalesced",
                                                              "each_micro_step"};
+constexpr std::array<std::string_view, 2> kHandlingNames = {"lean", "deepspeed"};
 constexpr std::array<std::string_view, 2> kReleaseNames = {"event_ordered", "record_stream"};
 constexpr std::array<std::string_view, 5> kAlgorithmNames = {"adamw", "adam", "sgd", "sgd-momentum",
                                                              "lion"};
@@ -157,6 +158,7 @@ void ReadScheduleOptions(ObjectReader& object, ScheduleOptions& options) {
   object.OptionalChoice("release", kReleaseNames, options.release);
   ReadClipping(object, options.gradient_clipping);
   object.Optional("compute_grad_norm", ReadBool, options.compute_grad_norm);
+  object.OptionalChoice("gradient_handling", kHandlingNames, options.gradient_handling);
   object.Optional("parameter_alignment", ReadBool, options.parameter_alignment);
   ReadTraining(object, options.training);
   object.OptionalChoice("optimizer", kOptimizerNames, options.optimizer);
@@ -192,6 +194,9 @@ void PrintScheduleOptions(const ScheduleOptions& options, Json& document) {
   document["gradient_clipping"] =
       options.gradient_clipping ? Json(*options.gradient_clipping) : Json("none");
   document["compute_grad_norm"] = options.compute_grad_norm;
+  if (options.gradient_handling != GradientHandling::kLean) {
+    document["gradient_handling"] = NameOf(kHandlingNames, options.gradient_handling);
+  }
   document["parameter_alignment"] = options.parameter_alignment;
   PrintTraining(options.training, document);
   document["optimizer"] = NameOf(kOptimizerNames, options.optimizer);

@@ -125,6 +125,19 @@ void SetPolicyDefaults(PlanSpec& spec) {
   }
 }
 
+/// DeepCompile's compiled graphs are predicted for DeepSpeed, which runs them alone, and so with
+/// its handling of gradients: the norm among it, unless the file says otherwise.
+void SetHandlingDefaults(const Json& document, PlanSpec& spec) {
+  const bool runs_in_deepspeed =
+      spec.policy.starts_with("deepcompile-") && document.value("backend", Json()) == "inductor";
+  const Json handling =
+      document.value("gradient_handling", Json(runs_in_deepspeed ? "deepspeed" : "lean"));
+  if (handling == "deepspeed") {
+    spec.options.gradient_handling = GradientHandling::kDeepSpeed;
+    spec.options.compute_grad_norm = true;
+  }
+}
+
 }  // namespace
 
 PlanSpec ReadPlanSpec(const Json& document, const Locator& locate) {
@@ -136,6 +149,7 @@ PlanSpec ReadPlanSpec(const Json& document, const Locator& locate) {
   object.Require("format");
   object.Required("policy", ReadString, spec.policy);
   SetPolicyDefaults(spec);
+  SetHandlingDefaults(document, spec);
   ReadScheduleOptions(object, spec.options);
   constexpr std::int64_t kMostAhead = 1'000'000;
   if (object.Optional("gather_ahead", ReadInteger, spec.gather_ahead) &&

@@ -2,6 +2,7 @@
 
 #include "model/ir/optimizer_spec.h"
 #include "model/passes/lower_state.h"
+#include "model/passes/optimizer_tasks.h"
 
 namespace dcsim {
 namespace {
@@ -24,55 +25,6 @@ MemoryPattern PatternOf(const ScheduleOptions& options, std::int64_t elements) {
     return even ? MemoryPattern::kFusedUpdate : MemoryPattern::kFusedUpdateUneven;
   }
   return even ? MemoryPattern::kAdamW : MemoryPattern::kAdamWUneven;
-}
-
-BufferId AddBuffer(LowerState& state, BufferClass buffer_class, Bytes bytes) {
-  Buffer buffer;
-  buffer.bytes = bytes;
-  buffer.buffer_class = buffer_class;
-  return state.builder.AddBuffer(buffer);
-}
-
-TaskDraft ComputeDraft(
-    LowerState& state, TaskKind kind, MemoryPattern pattern, Bytes moved, std::size_t group) {
-  TaskDraft draft = state.Draft(kind, StreamRole::kCompute);
-  draft.work = MemoryWork(pattern, moved, 1, 0, static_cast<std::uint32_t>(group));
-  return draft;
-}
-
-/// On the reduce stream, behind what `streams` have to do so far; one event a wait, and one to wait
-/// for it.
-TaskId AddCollectiveTask(LowerState& state,
-                         TaskKind kind,
-                         const Collective& collective,
-                         const std::vector<BufferUse>& uses,
-                         const std::vector<StreamRole>& streams = {StreamRole::kCompute}) {
-  TaskDraft draft = state.Draft(kind, StreamRole::kReduce);
-  draft.work.kind = Work::Kind::kCollective;
-  draft.work.events = static_cast<std::uint16_t>(streams.size() + 1);
-  draft.work.subject = static_cast<std::uint32_t>(state.builder.AddCollective(collective).index());
-  for (const StreamRole stream : streams) {
-    if (const TaskId last = state.builder.last(stream); !last.is_none()) {
-      draft.waits.push_back(last);
-    }
-  }
-  draft.uses = uses;
-  return state.builder.Add(draft);
-}
-
-/// The sum of one float over all ranks.
-Collective SumOfOneFloat(const LowerState& state) {
-  Collective collective;
-  collective.kind = CollectiveKind::kAllReduce;
-  collective.dtype = DType::kFloat32;
-  collective.communicator = state.reduce_communicator();
-  collective.ranks = state.plan.ranks;
-  collective.calls.push_back({ParamId::None(), 1, 0});
-  return collective;
-}
-
-BufferId AddFloat(LowerState& state) {
-  return AddBuffer(state, BufferClass::kTemporary, Bytes(4));
 }
 
 /// Squared norm of the own partitions, summed over ranks, in one float; the compute stream goes on
@@ -109,11 +61,6 @@ BufferId AddNorm(LowerState& state) {
   return sum;
 }
 
-/// Of a group: bytes of its tensors of the partition's size.
-Bytes MasterBytes(const LowerState& state, std::size_t g) {
-  return Bytes(state.flat[g].partition * ElementBytes(state.plan.options.training.master));
-}
-
 /// Whether the optimizer reads the gradient partition itself, which is one flat tensor of the dtype
 /// of master weights then: DeepCompile's ZeRO-1, and eager ZeRO-2 with a dtype of its own for
 /// gradients. Others flatten views. Of float32 parameters all are cast, as dc-run does.
@@ -136,13 +83,18 @@ BufferId AddCast(LowerState& state, std::size_t g) {
   const std::int64_t to = ElementBytes(state.plan.options.training.master);
   const bool copies = from == to && state.layout.groups()[g].dtype != DType::kFloat32;
   const MemoryPattern cast = from > to ? MemoryPattern::kNarrow : MemoryPattern::kWiden;
-  const BufferId gradient = AddBuffer(state, BufferClass::kTemporary, MasterBytes(state, g));
+  const BufferId gradient = AddStepBuffer(state, BufferClass::kTemporary, MasterBytes(state, g));
+  const bool handled = state.plan.options.gradient_handling == GradientHandling::kDeepSpeed;
+  const BufferId together = handled ? AddFlatGradients(state, g) : BufferId::None();
   TaskDraft draft =
       ComputeDraft(state, TaskKind::kCastGradients, copies ? MemoryPattern::kCopy : cast,
                    Bytes(flat.partition * (from + to)), g);
   draft.Allocate(gradient);
-  draft.Read(flat.gradient_partition);
+  draft.Read(together.is_none() ? flat.gradient_partition : together);
   draft.Write(gradient);
+  if (!together.is_none()) {
+    draft.Free(together);
+  }
   if (!HasResidentPartition(state.plan.options)) {
     draft.Free(flat.gradient_partition);
   }
@@ -171,7 +123,7 @@ void AddUpdate(LowerState& state, std::size_t g, BufferId gradient) {
   draft.work.launches = static_cast<std::uint32_t>(update.launches);
   std::vector<BufferId> temporaries;
   for (std::size_t i = 0; i < update.temporaries; ++i) {
-    temporaries.push_back(AddBuffer(state, BufferClass::kTemporary, tensor));
+    temporaries.push_back(AddStepBuffer(state, BufferClass::kTemporary, tensor));
     draft.Allocate(temporaries.back());
   }
   draft.Read(gradient);
@@ -184,12 +136,6 @@ void AddUpdate(LowerState& state, std::size_t g, BufferId gradient) {
     draft.Free(temporary);
   }
   state.builder.Add(draft);
-}
-
-std::size_t CountTrainable(const LowerState& state, std::size_t g) {
-  const auto& params = state.layout.groups()[g].params;
-  return static_cast<std::size_t>(std::ranges::count_if(
-      params, [&](ParamId id) { return state.graph.param(id).requires_grad; }));
 }
 
 /// Master weights -> the dtype of training: one kernel, or one a parameter where ZeRO-1 and 2 cut
@@ -270,7 +216,7 @@ void AddGradientPartition(LowerState& state) {
       continue;
     }
     const Bytes bytes = state.PartitionBytes(g);
-    flat.gradient_partition = AddBuffer(state, BufferClass::kGradientPartition, bytes);
+    flat.gradient_partition = AddStepBuffer(state, BufferClass::kGradientPartition, bytes);
     TaskDraft draft =
         ComputeDraft(state, TaskKind::kClearGradients, MemoryPattern::kFill, bytes, g);
     draft.Allocate(flat.gradient_partition);
@@ -288,8 +234,11 @@ void AddOptimizerStep(LowerState& state) {
     AddGradientPartition(state);  // ZeRO-1 without a backward graph: the gradient is zero
   }
   const bool clips = state.plan.options.gradient_clipping.has_value();
+  const bool handled = state.plan.options.gradient_handling == GradientHandling::kDeepSpeed;
   BufferId norm;
-  if (clips || state.plan.options.compute_grad_norm) {
+  if (handled) {
+    AddGradientChecks(state);
+  } else if (clips || state.plan.options.compute_grad_norm) {
     norm = AddNorm(state);
   }
   if (state.reads_peers()) {
@@ -302,7 +251,9 @@ void AddOptimizerStep(LowerState& state) {
       continue;
     }
     const BufferId gradient = AddCast(state, g);
-    if (clips && !norm.is_none()) {
+    if (handled) {
+      AddScaling(state, g, gradient);
+    } else if (clips && !norm.is_none()) {
       AddClip(state, g, gradient, norm);
     }
     AddWaitForStates(state, g);

@@ -285,6 +285,13 @@ void AddEndBackward(LowerState& state, bool releases_buckets);
 /// (lower_optimizer.cpp).
 void AddOptimizerStep(LowerState& state);
 
+/// What DeepSpeed does with gradients ahead of its optimizer, with gradient_handling deepspeed
+/// (lower_gradient_handling.cpp): the checks of all gradients; a group's gradients as one flat
+/// tensor, where they are not, or None(); their scaling in place.
+void AddGradientChecks(LowerState& state);
+BufferId AddFlatGradients(LowerState& state, std::size_t group);
+void AddScaling(LowerState& state, std::size_t group, BufferId gradient);
+
 /// ZeRO-1: the gradient partition of the boundary micro-step, zeroed (lower_optimizer.cpp).
 void AddGradientPartition(LowerState& state);
 

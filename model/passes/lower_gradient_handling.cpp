@@ -1,0 +1,169 @@
+#include <algorithm>
+
+#include "model/passes/optimizer_tasks.h"
+
+// What DeepSpeed 0.19.8 launches between the backward and the optimizer
+// (deepspeed/runtime/zero/stage_1_and_2.py, stage3.py), as traces of whole steps show it: checks
+// and norms parameter by parameter, in float64, with results that the host reads. Kernels of one
+// kind are one task.
+
+namespace dcsim {
+namespace {
+
+constexpr std::int64_t kFloat64 = 8;  // bytes
+// Of one parameter: amax and amin, each found finite by four kernels; and, not, and the sum of what
+// was found.
+constexpr std::size_t kOverflowKernels = 13;
+// Scalars behind the norms: of a group, from its parameters' norms to its own; of all, to the total
+// norm and whether it is finite.
+constexpr std::size_t kGroupScalars = 11;
+constexpr std::size_t kTotalScalars = 22;
+
+std::size_t LaunchesOf(const LowerState& state, std::size_t g, std::size_t kernels) {
+  return std::max<std::size_t>(1, CountTrainable(state, g)) * kernels;
+}
+
+std::int64_t LargestPart(const LowerState& state, std::size_t g) {
+  std::int64_t largest = 1;
+  for (const ParamId id : state.layout.groups()[g].params) {
+    const OwnedPart own = state.layout.owned(id, 0);
+    largest =
+        state.graph.param(id).requires_grad ? std::max(largest, own.end - own.begin) : largest;
+  }
+  return largest;
+}
+
+/// Kernels that read a group's gradient partition.
+TaskDraft ReadingDraft(
+    LowerState& state, std::size_t g, MemoryPattern pattern, Bytes moved, std::size_t launches) {
+  TaskDraft draft = ComputeDraft(state, TaskKind::kGradientNorm, pattern, moved, g);
+  draft.work.launches = static_cast<std::uint32_t>(launches);
+  draft.Read(state.flat[g].gradient_partition);
+  return draft;
+}
+
+/// What the ranks find becomes one number, which the host reads.
+void AddHostRead(LowerState& state, BufferId found) {
+  const TaskId reduced =
+      AddCollectiveTask(state, TaskKind::kReduceNorm, SumOfOneFloat(state), {{found, true}});
+  AddWait(state, StreamRole::kCompute, reduced);
+  TaskDraft read = state.Draft(TaskKind::kHostSynchronize);
+  read.waits.push_back(reduced);
+  read.Free(found);
+  state.builder.Add(read);
+}
+
+/// ZeRO-1 and 2: whether each gradient is finite, by its largest and smallest element.
+BufferId AddOverflowCheck(LowerState& state, std::size_t g, BufferId found) {
+  TaskDraft draft = ReadingDraft(state, g, MemoryPattern::kNorm, state.PartitionBytes(g) * 2,
+                                 LaunchesOf(state, g, kOverflowKernels));
+  if (found.is_none()) {
+    found = AddFloat(state);
+    draft.Allocate(found);
+  }
+  draft.Write(found);
+  state.builder.Add(draft);
+  return found;
+}
+
+/// Norms of a group's gradients, each of a copy in float64.
+BufferId AddNorms(LowerState& state, std::size_t g, BufferId sum) {
+  const std::int64_t elements = state.flat[g].partition;
+  const BufferId copy =
+      AddStepBuffer(state, BufferClass::kTemporary, Bytes(LargestPart(state, g) * kFloat64));
+  const std::size_t each = LaunchesOf(state, g, 1);
+  TaskDraft widen = ReadingDraft(state, g, MemoryPattern::kWiden,
+                                 state.PartitionBytes(g) + Bytes(elements * kFloat64), each);
+  widen.Allocate(copy);
+  widen.Write(copy);
+  state.builder.Add(widen);
+  TaskDraft norms = ComputeDraft(state, TaskKind::kGradientNorm, MemoryPattern::kNorm,
+                                 Bytes(elements * kFloat64), g);
+  norms.work.launches = static_cast<std::uint32_t>(each);
+  norms.Read(copy);
+  if (sum.is_none()) {
+    sum = AddFloat(state);
+    norms.Allocate(sum);
+  }
+  norms.Write(sum);
+  norms.Free(copy);
+  state.builder.Add(norms);
+  return sum;
+}
+
+void AddScalars(LowerState& state, std::size_t g, BufferId sum, std::size_t launches) {
+  const auto numbers = static_cast<std::int64_t>(LaunchesOf(state, g, 1));
+  TaskDraft draft = ComputeDraft(state, TaskKind::kGradientNorm, MemoryPattern::kNorm,
+                                 Bytes(numbers * kFloat64), g);
+  draft.work.launches = static_cast<std::uint32_t>(launches);
+  draft.Write(sum);
+  state.builder.Add(draft);
+}
+
+/// Groups with a partition, in their order.
+std::vector<std::size_t> Trained(const LowerState& state) {
+  std::vector<std::size_t> trained;
+  for (std::size_t g = 0; g < state.flat.size(); ++g) {
+    if (state.flat[g].partition > 0) {
+      trained.push_back(g);
+    }
+  }
+  return trained;
+}
+
+}  // namespace
+
+void AddGradientChecks(LowerState& state) {
+  const ScheduleOptions& options = state.plan.options;
+  const std::vector<std::size_t> trained = Trained(state);
+  if (trained.empty()) {
+    return;
+  }
+  if (options.stage != 3) {
+    BufferId found;
+    for (const std::size_t g : trained) {
+      found = AddOverflowCheck(state, g, found);
+    }
+    AddHostRead(state, found);
+  }
+  if (options.stage == 3 || options.compute_grad_norm || options.gradient_clipping) {
+    BufferId sum;
+    for (const std::size_t g : trained) {
+      sum = AddNorms(state, g, sum);
+      AddScalars(state, g, sum, kGroupScalars);
+    }
+    AddScalars(state, trained.back(), sum, kTotalScalars);
+    AddHostRead(state, sum);
+  }
+}
+
+BufferId AddFlatGradients(LowerState& state, std::size_t group) {
+  const std::size_t parts = CountTrainable(state, group);
+  if (parts < 2 || (state.plan.options.stage != 3 && !state.eager())) {
+    return BufferId::None();
+  }
+  const Bytes bytes = state.PartitionBytes(group);
+  const BufferId together = AddStepBuffer(state, BufferClass::kTemporary, bytes);
+  TaskDraft draft =
+      ComputeDraft(state, TaskKind::kCastGradients, MemoryPattern::kCopy, bytes * 2, group);
+  const auto most = static_cast<std::size_t>(kConcatenatedAtOnce);
+  draft.work.launches = static_cast<std::uint32_t>((parts + most - 1) / most);
+  draft.Allocate(together);
+  draft.Read(state.flat[group].gradient_partition);
+  draft.Write(together);
+  state.builder.Add(draft);
+  return together;
+}
+
+void AddScaling(LowerState& state, std::size_t group, BufferId gradient) {
+  const ScheduleOptions& options = state.plan.options;
+  if (options.stage != 3 && !options.gradient_clipping) {
+    return;  // nothing to scale by
+  }
+  TaskDraft draft = ComputeDraft(state, TaskKind::kClipGradients, MemoryPattern::kScale,
+                                 MasterBytes(state, group) * 2, group);
+  draft.Write(gradient);
+  state.builder.Add(draft);
+}
+
+}  // namespace dcsim

@@ -1,0 +1,63 @@
+#include "model/passes/optimizer_tasks.h"
+
+#include <algorithm>
+
+namespace dcsim {
+
+BufferId AddStepBuffer(LowerState& state, BufferClass buffer_class, Bytes bytes) {
+  Buffer buffer;
+  buffer.bytes = bytes;
+  buffer.buffer_class = buffer_class;
+  return state.builder.AddBuffer(buffer);
+}
+
+TaskDraft ComputeDraft(
+    LowerState& state, TaskKind kind, MemoryPattern pattern, Bytes moved, std::size_t group) {
+  TaskDraft draft = state.Draft(kind, StreamRole::kCompute);
+  draft.work = MemoryWork(pattern, moved, 1, 0, static_cast<std::uint32_t>(group));
+  return draft;
+}
+
+TaskId AddCollectiveTask(LowerState& state,
+                         TaskKind kind,
+                         const Collective& collective,
+                         const std::vector<BufferUse>& uses,
+                         const std::vector<StreamRole>& streams) {
+  TaskDraft draft = state.Draft(kind, StreamRole::kReduce);
+  draft.work.kind = Work::Kind::kCollective;
+  draft.work.events = static_cast<std::uint16_t>(streams.size() + 1);
+  draft.work.subject = static_cast<std::uint32_t>(state.builder.AddCollective(collective).index());
+  for (const StreamRole stream : streams) {
+    if (const TaskId last = state.builder.last(stream); !last.is_none()) {
+      draft.waits.push_back(last);
+    }
+  }
+  draft.uses = uses;
+  return state.builder.Add(draft);
+}
+
+Collective SumOfOneFloat(const LowerState& state) {
+  Collective collective;
+  collective.kind = CollectiveKind::kAllReduce;
+  collective.dtype = DType::kFloat32;
+  collective.communicator = state.reduce_communicator();
+  collective.ranks = state.plan.ranks;
+  collective.calls.push_back({ParamId::None(), 1, 0});
+  return collective;
+}
+
+BufferId AddFloat(LowerState& state) {
+  return AddStepBuffer(state, BufferClass::kTemporary, Bytes(4));
+}
+
+Bytes MasterBytes(const LowerState& state, std::size_t g) {
+  return Bytes(state.flat[g].partition * ElementBytes(state.plan.options.training.master));
+}
+
+std::size_t CountTrainable(const LowerState& state, std::size_t g) {
+  const auto& params = state.layout.groups()[g].params;
+  return static_cast<std::size_t>(std::ranges::count_if(
+      params, [&](ParamId id) { return state.graph.param(id).requires_grad; }));
+}
+
+}  // namespace dcsim

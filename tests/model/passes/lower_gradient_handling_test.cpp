@@ -1,0 +1,109 @@
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "model/passes/lower.h"
+#include "tests/support/schedule_edit.h"
+#include "tests/support/tiny_graphs.h"
+
+namespace dcsim {
+namespace {
+
+PlanSpec HandledSpec(int stage) {
+  PlanSpec spec = TinySpec(stage);
+  spec.options.gradient_handling = GradientHandling::kDeepSpeed;
+  spec.options.compute_grad_norm = true;
+  return spec;
+}
+
+struct Kernels {
+  std::int64_t moved = 0;  // bytes
+  std::int64_t launches = 0;
+};
+
+/// Of all tasks of a kind whose memory work has this pattern.
+Kernels Total(const Schedule& schedule, TaskKind kind, MemoryPattern pattern) {
+  Kernels total;
+  for (std::size_t i = 0; i < schedule.task_count(); ++i) {
+    const Task& task = schedule.task(TaskId(i));
+    const Work& work = schedule.work(task.work);
+    if (task.kind == kind && work.kind == Work::Kind::kMemory && work.pattern == pattern) {
+      total.moved += work.moved.count();
+      total.launches += work.launches;
+    }
+  }
+  return total;
+}
+
+std::size_t Count(const Schedule& schedule, TaskKind kind) {
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < schedule.task_count(); ++i) {
+    count += schedule.task(TaskId(i)).kind == kind ? 1U : 0U;
+  }
+  return count;
+}
+
+// TwoLayers over two ranks: a partition of `n` elements of bfloat16 or float32. A float64 copy of
+// each gradient is written and read; the float32 gradient is scaled in place, though nothing clips.
+TEST(LowerGradientHandlingTest, Zero3ReadsNormsInFloat64AndScales) {
+  const Graph graph = TwoLayers();
+  const Schedule schedule = LowerTiny(HandledSpec(3), graph);
+  const auto trained = static_cast<std::int64_t>(graph.params.size());
+  const Kernels widened = Total(schedule, TaskKind::kGradientNorm, MemoryPattern::kWiden);
+  EXPECT_EQ(widened.launches, trained);
+  const std::int64_t master =
+      Total(schedule, TaskKind::kClipGradients, MemoryPattern::kScale).moved / 2;
+  const std::int64_t elements = master / 4;
+  ASSERT_GT(elements, 0);
+  EXPECT_EQ(widened.moved, elements * (ElementBytes(graph.value(graph.params[0].value).dtype) + 8));
+  const Kernels read = Total(schedule, TaskKind::kGradientNorm, MemoryPattern::kNorm);
+  EXPECT_EQ(read.launches, trained + 11 + 22);
+  EXPECT_EQ(read.moved, elements * 8 + 2 * trained * 8);
+  EXPECT_EQ(Count(schedule, TaskKind::kReduceNorm), 1U);
+}
+
+// ZeRO-1 and 2 look for the largest and smallest element of each gradient first, thirteen kernels a
+// parameter, and the host reads twice; nothing is scaled unless something clips.
+TEST(LowerGradientHandlingTest, Zero1And2LookForOverflowFirst) {
+  for (const int stage : {1, 2}) {
+    const Graph graph = TwoLayers();
+    const Schedule schedule = LowerTiny(HandledSpec(stage), graph);
+    const auto trained = static_cast<std::int64_t>(graph.params.size());
+    EXPECT_EQ(Total(schedule, TaskKind::kGradientNorm, MemoryPattern::kNorm).launches,
+              13 * trained + trained + 11 + 22);
+    EXPECT_EQ(Count(schedule, TaskKind::kReduceNorm), 2U);
+    EXPECT_EQ(Count(schedule, TaskKind::kClipGradients), 0U);
+    PlanSpec clips = HandledSpec(stage);
+    clips.options.gradient_clipping = 1.0;
+    EXPECT_EQ(Count(LowerTiny(clips, graph), TaskKind::kClipGradients), 1U);
+  }
+}
+
+TEST(LowerGradientHandlingTest, Zero1And2WithoutTheNormOnlyLookForOverflow) {
+  PlanSpec spec = HandledSpec(1);
+  spec.options.compute_grad_norm = false;
+  const Schedule schedule = LowerTiny(spec, TwoLayers());
+  EXPECT_EQ(Count(schedule, TaskKind::kReduceNorm), 1U);
+  EXPECT_EQ(Total(schedule, TaskKind::kGradientNorm, MemoryPattern::kWiden).launches, 0);
+}
+
+// The host waits for what it reads, and what was read is free then.
+TEST(LowerGradientHandlingTest, TheHostReadsWhatRanksFound) {
+  const Schedule schedule = LowerTiny(HandledSpec(3), TwoLayers());
+  const TaskId reduced = NthTask(schedule, TaskKind::kReduceNorm);
+  bool reads = false;
+  for (std::size_t i = reduced.index(); i < schedule.task_count(); ++i) {
+    reads = reads || schedule.task(TaskId(i)).kind == TaskKind::kHostSynchronize;
+  }
+  EXPECT_TRUE(reads);
+}
+
+TEST(LowerGradientHandlingTest, LeanStepsHaveNoneOfIt) {
+  PlanSpec spec = TinySpec(3);
+  const Schedule schedule = LowerTiny(spec, TwoLayers());
+  EXPECT_EQ(Count(schedule, TaskKind::kGradientNorm), 0U);
+  EXPECT_EQ(Count(schedule, TaskKind::kClipGradients), 0U);
+}
+
+}  // namespace
+}  // namespace dcsim
