@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "model/base/error.h"
 #include "model/graph/fused_casts.h"
 #include "model/graph/sharding.h"
 
@@ -47,6 +48,22 @@ void DecideAlignment(const Graph& graph, int ranks, SearchSpace& space) {
   const bool may = std::any_of(space.options.begin(), space.options.end(),
                                [](const ScheduleOptions& each) { return each.align_tensors; });
   SetAll(space, &ScheduleOptions::align_tensors, may && HasUnalignedParams(graph, ranks));
+}
+
+bool SearchCompiled(const Graph& compiled, SearchSpace& space) {
+  const std::vector<int>& stages = compiled.compiled->stages;
+  const std::size_t all = std::erase_if(space.options, [&](const ScheduleOptions& options) {
+    return std::find(stages.begin(), stages.end(), options.stage) == stages.end();
+  });
+  if (space.options.empty()) {
+    throw Error("the space has no stage for which the compiled graph was lowered");
+  }
+  for (ScheduleOptions& options : space.options) {
+    options.backend = Backend::kInductor;
+    options.gradient_handling = GradientHandling::kDeepSpeed;
+    options.compute_grad_norm = true;
+  }
+  return all > 0;
 }
 
 }  // namespace dcsim

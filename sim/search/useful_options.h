@@ -19,4 +19,9 @@ void LeaveOutUselessFusing(const Graph& graph, SearchSpace& space);
 /// both values are one schedule. Where it may be true, it is: the same kernels are never slower.
 void DecideAlignment(const Graph& graph, int ranks, SearchSpace& space);
 
+/// Compiled graphs run in DeepSpeed alone, with its handling of gradients, and each form is for the
+/// stages that it was lowered for: options get that backend, and stages of another form are left
+/// out. Returns whether some were. Throws Error where none is left.
+bool SearchCompiled(const Graph& compiled, SearchSpace& space);
+
 }  // namespace dcsim

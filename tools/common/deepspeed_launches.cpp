@@ -37,8 +37,7 @@ const Json& FixedOptions() {
                               {"sync_after_reduce", false},
                               {"release", "record_stream"},
                               {"allocator", "default"},
-                              {"offload_parameters", false},
-                              {"backend", "aten"}};
+                              {"offload_parameters", false}};
   return kFixed;
 }
 
@@ -131,7 +130,6 @@ bool IsRecordedOrder(const Subgraph& subgraph, const GraphPlan& decisions) {
 
 /// One graph of a plan on its way into the file.
 struct GraphLaunches {
-  Json first_uses = Json::array();
   Json launches = Json::array();
   std::vector<std::string> faults;
 };
@@ -143,9 +141,6 @@ GraphLaunches FindLaunches(const Graph& graph,
                            const std::set<ParamId>& kept_before) {
   GraphLaunches result;
   const FirstUses found = FindFirstUses(graph, decisions, facts);
-  for (const auto& [position, param] : found.uses) {
-    result.first_uses.push_back(graph.param(param).name);
-  }
   for (const GatherGroup& group : decisions.gathers) {
     Json params = Json::array();
     for (const ParamId id : group.params) {
@@ -209,6 +204,24 @@ std::vector<GraphLaunches> FindLaunches(const Plan& plan, const Graph& graph) {
     }
   }
   return launches;
+}
+
+/// By graph, the parameters in the order of their first uses, ops as recorded.
+std::vector<Json> RecordedFirstUses(const Graph& graph, const ScheduleOptions& options) {
+  const PlannedGraph planned(graph, options);
+  const StepFacts facts = AnalyseStep(planned.get());
+  std::vector<Json> names;
+  for (const Subgraph& subgraph : planned.get().graphs) {
+    GraphPlan decisions;
+    for (std::size_t i = 0; i < subgraph.op_count; ++i) {
+      decisions.order.emplace_back(subgraph.first_op + i);
+    }
+    names.push_back(Json::array());
+    for (const auto& [position, param] : FindFirstUses(planned.get(), decisions, facts).uses) {
+      names.back().push_back(graph.param(param).name);
+    }
+  }
+  return names;
 }
 
 Json PrintPredicted(const Result& predicted) {
@@ -293,11 +306,18 @@ void RequireDeepSpeedSpace(const SearchSpace& space, const Graph& graph, const s
 }
 
 Json PrintDeepSpeedLaunches(const Plan& plan, const Graph& graph, const Result& predicted) {
+  return PrintDeepSpeedLaunches(plan, graph, graph, predicted);
+}
+
+Json PrintDeepSpeedLaunches(const Plan& plan,
+                            const Graph& recorded,
+                            const Graph& graph,
+                            const Result& predicted) {
   RequireDeepSpeedPlan(plan, graph);
   Json document;
   document["format"] = kFormat;
   document["versions"] = {{"dc-sim", kVersion}};
-  document["workload"] = {{"name", graph.name}, {"graph", HexDigits(graph.hash)}};
+  document["workload"] = {{"name", graph.name}, {"graph", HexDigits(recorded.hash)}};
   document["ranks"] = plan.ranks;
   document["cluster"] = {{"name", predicted.cluster.at("name")},
                          {"gpu", predicted.cluster.at("gpu").at("name")}};
@@ -309,11 +329,12 @@ Json PrintDeepSpeedLaunches(const Plan& plan, const Graph& graph, const Result& 
   }
   document["graphs"] = Json::array();
   const std::vector<GraphLaunches> launches = FindLaunches(plan, graph);
+  const std::vector<Json> first_uses = RecordedFirstUses(recorded, plan.options);
   for (std::size_t i = 0; i < launches.size(); ++i) {
-    if (!launches[i].first_uses.empty()) {
+    if (!first_uses[i].empty()) {
       const bool forward = graph.graphs[i].direction == Direction::kForward;
       document["graphs"].push_back({{"direction", forward ? "forward" : "backward"},
-                                    {"first_uses", launches[i].first_uses},
+                                    {"first_uses", first_uses[i]},
                                     {"launches", launches[i].launches}});
     }
   }

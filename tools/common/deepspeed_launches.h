@@ -29,5 +29,11 @@ void RequireDeepSpeedSpace(const SearchSpace& space, const Graph& graph, const s
 /// which dcsim_deepspeed puts into the graphs of a job that DeepSpeed trains, with what `predicted`
 /// expects of it. Throws Error as RequireDeepSpeedPlan does.
 Json PrintDeepSpeedLaunches(const Plan& plan, const Graph& graph, const Result& predicted);
+/// The same of a plan for `graph`, which may be the compiled form of `recorded`: DeepSpeed inserts
+/// launches before Inductor lowers the graph, so first uses are those of the recorded operators.
+Json PrintDeepSpeedLaunches(const Plan& plan,
+                            const Graph& recorded,
+                            const Graph& graph,
+                            const Result& predicted);
 
 }  // namespace dcsim

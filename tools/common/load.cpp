@@ -301,7 +301,11 @@ Plan PlanOfDocument(const Json& document,
                     const PredictionInputs& inputs,
                     int ranks) {
   std::ostringstream notes;
-  return ReadPlanDocument(YamlDocument::Parse(document.dump(), name), name, {},
+  std::vector<Override> overrides;
+  if (inputs.graph.backend() == Backend::kInductor) {
+    overrides.push_back({"backend", "inductor", "--set"});
+  }
+  return ReadPlanDocument(YamlDocument::Parse(document.dump(), name), name, overrides,
                           {inputs.graph, ranks, &inputs, {BatchSizes::kFile, &notes}});
 }
 

@@ -110,7 +110,8 @@ Plan LoadPlan(const std::string& path,
               const PlanReading& reading = {});
 
 /// What LoadPlan makes of a file that holds this document; `name` stands for the file in errors.
-/// Notes on what a DeepSpeed configuration leaves out are dropped.
+/// Notes on what a DeepSpeed configuration leaves out are dropped. The plan is for the graph's own
+/// backend.
 Plan PlanOfDocument(const Json& document,
                     const std::string& name,
                     const PredictionInputs& inputs,

@@ -10,6 +10,7 @@
 #include "model/passes/resolve.h"
 #include "sim/analysis/step_clock.h"
 #include "sim/search/useful_options.h"
+#include "tools/common/compiled_form.h"
 #include "tools/common/count_option.h"
 #include "tools/common/deepspeed_launches.h"
 #include "tools/common/file.h"
@@ -36,6 +37,7 @@ struct SearchCommandOptions {
   std::vector<std::string> cluster_overrides;
   OpTimes times = OpTimes::kProfiled;
   std::string space;
+  std::string backend;
   std::string memory_limit;
   std::string baseline;
   std::vector<std::string> starts;
@@ -64,15 +66,25 @@ Bytes ParseMemoryLimit(const std::string& text) {
 /// Plain ZeRO-3 that trains as these options say.
 PlanSpec PlainSpec(const ScheduleOptions& training) {
   PlanSpec spec;
+  spec.options.backend = training.backend;
+  spec.options.gradient_handling = training.gradient_handling;
+  spec.options.compute_grad_norm = training.compute_grad_norm;
   spec.options.gradient_accumulation_steps = training.gradient_accumulation_steps;
   spec.options.gradient_clipping = training.gradient_clipping;
   return spec;
 }
 
+/// Of --backend inductor: the form for ZeRO-3 where the space has it, else that for ZeRO-1 and 2.
+AskedForm FormOf(const SearchCommandOptions& options, const SearchSpace& space) {
+  const bool gathers = std::any_of(space.options.begin(), space.options.end(),
+                                   [](const auto& each) { return each.stage == 3; });
+  return {options.backend == "inductor" ? Backend::kInductor : Backend::kAten, gathers ? 3 : 1};
+}
+
 LoadedSearch Load(const SearchCommandOptions& options) {
-  Workload workload = LoadWorkload(options.workload, options.sizes);
+  Workload recorded = LoadWorkload(options.workload, options.sizes);
   Cluster cluster = LoadChangedCluster(options.cluster, options.cluster_overrides);
-  auto profile = FindProfile(workload, cluster.gpu.name, options.times);
+  auto measured = FindProfile(recorded, cluster.gpu.name, options.times);
   const int ranks = RanksFor(options.gpus, cluster);
   SearchSpace space = options.space.empty()
                           ? ReadSearchSpace(DefaultSearchSpace(), PointerLocator("default space"))
@@ -80,10 +92,20 @@ LoadedSearch Load(const SearchCommandOptions& options) {
   if (!options.memory_limit.empty()) {
     space.memory_limit = ParseMemoryLimit(options.memory_limit);
   }
+  const AskedForm form = FormOf(options, space);
+  std::optional<Graph> operators;
+  if (form.backend == Backend::kInductor) {
+    operators = recorded.graph;
+  }
+  auto [workload, profile] = TakeForm({std::move(recorded), std::move(measured)}, form);
+  if (operators && SearchCompiled(workload.graph, space)) {
+    std::cerr << "search: over ZeRO-3; stages 1 and 2 have another compiled graph, which a space "
+                 "of these stages searches\n";
+  }
   const bool lacks_copies = LeaveOutUnmeasuredCopies(cluster, ranks, space);
   LoadedSearch loaded{
-      std::move(workload), std::move(cluster), std::move(profile), std::move(space), ranks,
-      std::nullopt,        lacks_copies};
+      std::move(workload), std::move(operators), std::move(cluster), std::move(profile),
+      std::move(space), ranks, std::nullopt, lacks_copies};
   if (!options.baseline.empty()) {
     loaded.baseline = LoadPlan(options.baseline, {}, loaded.inputs(), ranks);
     TakeTraining(loaded.baseline->options, loaded.space);
@@ -195,14 +217,15 @@ void RemoveOldFront(const std::string& folder, std::size_t first) {
 
 void WritePlans(const SearchCommandOptions& options,
                 const SearchReport& report,
-                const Graph& graph,
+                const LoadedSearch& loaded,
                 ResultWriter& writer) {
+  const Graph& graph = loaded.workload.graph;
   if (!report.front.empty()) {
     writer.Write(options.save_plan, PrintJson(PrintPlan(report.front.front().plan, graph)));
     writer.Write(options.save_deepspeed, PrintJson(report.deepspeed.config));
     if (const ReportedPlan& best = report.front.front(); !options.save_deepspeed_plan.empty()) {
       writer.Write(options.save_deepspeed_plan,
-                   PrintJson(PrintDeepSpeedLaunches(best.plan, graph, best.result)));
+                   PrintJson(PrintDeepSpeedLaunches(best.plan, loaded.recorded.value_or(graph), graph, best.result)));
     }
     writer.Write(options.plot, options.plot.empty() ? "" : PrintSearchPlot(report));
   }
@@ -295,7 +318,7 @@ ExitCode RunSearch(const SearchCommandOptions& options) {
         ReservedIfExpandable(loaded, PlanOf(problem, timed.result.least->candidate));
   }
   ResultWriter writer;
-  WritePlans(options, report, graph, writer);
+  WritePlans(options, report, loaded, writer);
   writer.Write(options.json, JsonText(options, report, timed, graph));
   const bool fits = !report.front.empty();
   if (options.json != "-") {
@@ -315,6 +338,10 @@ void DeclareSearchOptions(CLI::App& app, SearchCommandOptions& options) {
   DeclareOpTimes(app, options.times);
   app.add_option("--space", options.space,
                  "space file; configs/spaces/default.yaml says what is searched without one");
+  app.add_option("--backend", options.backend,
+                 "aten: the recorded operators; inductor: the compiled kernels that dcrecord "
+                 "--backend inductor records")
+      ->check(CLI::IsMember({"aten", "inductor"}));
   app.add_option("--memory-limit", options.memory_limit,
                  "most bytes reserved on a GPU, such as 60GiB; all that it leaves to tensors if "
                  "left out");

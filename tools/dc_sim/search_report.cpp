@@ -132,7 +132,11 @@ void AddBaselines(const LoadedSearch& loaded, const SearchProblem& problem, Sear
   } else if (report.search.least) {
     stage = PlanOf(problem, report.search.least->candidate).options.stage;
   }
-  for (const std::string_view policy : {NewestDeepCompile(), std::string_view("deepspeed-eager")}) {
+  std::vector<std::string_view> policies = {NewestDeepCompile()};
+  if (!loaded.workload.graph.compiled) {
+    policies.emplace_back("deepspeed-eager");
+  }
+  for (const std::string_view policy : policies) {
     report.baselines.push_back(
         {std::string(policy), ReportPlan(loaded, DeepSpeedPlan(loaded, policy, stage))});
   }

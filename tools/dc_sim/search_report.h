@@ -16,6 +16,7 @@ namespace dcsim {
 /// What the options of a search name, loaded.
 struct LoadedSearch {
   Workload workload;
+  std::optional<Graph> recorded;  // of a compiled workload: the operators as they were recorded
   Cluster cluster;
   std::optional<Profile> profile;
   SearchSpace space;

@@ -37,8 +37,10 @@ void WriteDeepSpeedPlan(const SimulateOptions& options,
               << " was not written: the step ends with " << result.outcome << "\n";
     return;
   }
+  const Graph& graph = step.workload.graph;
+  const Graph recorded = graph.compiled ? LoadWorkload(step.workload.folder).graph : graph;
   WriteFile(options.save_deepspeed_plan,
-            PrintJson(PrintDeepSpeedLaunches(step.plan, step.workload.graph, result)));
+            PrintJson(PrintDeepSpeedLaunches(step.plan, recorded, graph, result)));
 }
 
 /// The views that need the step task by task.
