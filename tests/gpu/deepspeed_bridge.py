@@ -35,6 +35,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--cluster", type=Path, help="configs/clusters/h200-GPUS.yaml if left out")
     parser.add_argument("--steps", type=int, default=50)
     parser.add_argument("--schedules", type=int, default=20000)
+    parser.add_argument("--stages", default="", help="such as 1,2: DeepCompile with these ZeRO stages, and no plans")
+    parser.add_argument("--plans", nargs="*", type=Path, default=[], help="train with these, beside gathers at use; no search")
     parser.add_argument("--repeat", action="store_true", help="DeepSpeed's own schedule once more: what two runs differ by")
     parser.add_argument("--limit", type=float, default=540, help="seconds for everything")
     parser.add_argument("--out", type=Path, required=True)
@@ -129,6 +131,16 @@ class Bridge:
         if self.install():
             for model in self.arguments.models.split(","):
                 plan = self.out / f"{model}.plan.json"
+                if self.arguments.stages:
+                    for stage in self.arguments.stages.split(","):
+                        self.job(model, "default", ["--stage", stage])
+                    continue
+                if self.arguments.plans:
+                    self.job(model, "gathers", [])
+                    for path in self.arguments.plans:
+                        self.job(model, "plan", ["--plan", str(path.absolute())])
+                    self.job(model, "default", [])
+                    continue
                 if self.job(model, "record", ["--folder", str(self.out / model)]) and self.search(model, plan):
                     self.job(model, "plan", ["--plan", str(plan)])
                 if self.arguments.repeat:

@@ -3,8 +3,8 @@
 
     torchrun --nproc_per_node=N tests/gpu/deepspeed_job.py --model own --mode plan --plan best.json --out results.jsonl
 
-Modes: default (DeepCompile's own schedule: gathers at use, from step 5 on prefetching and selective gathers), record (the
-same, and its graphs are written), plan.
+Modes: default (DeepCompile's own schedule: gathers at use, from step 5 on prefetching and selective gathers), gathers (at
+use to the end), record (as default, and its graphs are written), plan.
 """
 
 from __future__ import annotations
@@ -95,7 +95,8 @@ def build(name: str, device: torch.device) -> tuple[nn.Module, int, Callable[[An
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     parser.add_argument("--model", choices=MODELS, required=True)
-    parser.add_argument("--mode", choices=["default", "record", "plan"], required=True)
+    parser.add_argument("--mode", choices=["default", "gathers", "record", "plan"], required=True)
+    parser.add_argument("--stage", type=int, default=3, help="1 and 2: mode default")
     parser.add_argument("--plan", default="")
     parser.add_argument("--folder", default="", help="of the recording")
     parser.add_argument("--steps", type=int, default=50)
@@ -103,13 +104,13 @@ def parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def make_engine(model: nn.Module, batch: int) -> Any:
+def make_engine(model: nn.Module, batch: int, stage: int) -> Any:
     import deepspeed
 
     config = {
         "train_micro_batch_size_per_gpu": batch,
         "bf16": {"enabled": True},
-        "zero_optimization": {"stage": 3},
+        "zero_optimization": {"stage": stage},
         "gradient_clipping": 0.0,
         "steps_per_print": 10**9,
         "zero_allow_untested_optimizer": True,
@@ -126,6 +127,8 @@ def compile_engine(engine: Any, arguments: argparse.Namespace) -> None:
         dcsim_deepspeed.compile(engine, arguments.plan)
     elif arguments.mode == "record":
         dcsim_deepspeed.record(engine, arguments.folder)
+    elif arguments.mode == "gathers":
+        engine.compile(schedule=[(0, ["zero3_compile"])])
     else:
         engine.compile()
 
@@ -164,10 +167,11 @@ def describe(engine: Any, arguments: argparse.Namespace) -> dict[str, Any]:
     return {
         "model": arguments.model,
         "mode": arguments.mode,
+        "stage": arguments.stage,
         "gpus": dist.get_world_size(),
         "batch": SHAPES[arguments.model][0],
         "sequence": SHAPES[arguments.model][1],
-        "parameters": sum(parameter.ds_numel for parameter in engine.module.parameters()),
+        "parameters": sum(getattr(each, "ds_numel", each.numel()) for each in engine.module.parameters()),
         "gpu": torch.cuda.get_device_name(),
         "versions": {
             "torch": torch.__version__,
@@ -190,7 +194,7 @@ def main() -> None:
     deepspeed.init_distributed(dist_backend="nccl", verbose=False)
     batch, length = SHAPES[arguments.model]
     model, vocabulary, call = build(arguments.model, device)
-    engine = make_engine(model.train(), batch)
+    engine = make_engine(model.train(), batch, arguments.stage)
     compile_engine(engine, arguments)
     generator = torch.Generator(device=device).manual_seed(1234 + dist.get_rank())
     tokens = torch.randint(0, vocabulary, (batch, length), device=device, generator=generator)
