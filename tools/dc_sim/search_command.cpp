@@ -81,6 +81,15 @@ AskedForm FormOf(const SearchCommandOptions& options, const SearchSpace& space) 
   return {options.backend == "inductor" ? Backend::kInductor : Backend::kAten, gathers ? 3 : 1};
 }
 
+/// The plan to compare with, for the backend that is searched.
+Plan LoadBaseline(const std::string& path, const LoadedSearch& loaded) {
+  std::vector<Override> overrides;
+  if (loaded.recorded && FindForm(path, {}).backend == Backend::kAten) {
+    overrides.push_back({"backend", "inductor", "--backend"});
+  }
+  return LoadPlan(path, overrides, loaded.inputs(), loaded.ranks);
+}
+
 LoadedSearch Load(const SearchCommandOptions& options) {
   Workload recorded = LoadWorkload(options.workload, options.sizes);
   Cluster cluster = LoadChangedCluster(options.cluster, options.cluster_overrides);
@@ -103,11 +112,11 @@ LoadedSearch Load(const SearchCommandOptions& options) {
                  "of these stages searches\n";
   }
   const bool lacks_copies = LeaveOutUnmeasuredCopies(cluster, ranks, space);
-  LoadedSearch loaded{
-      std::move(workload), std::move(operators), std::move(cluster), std::move(profile),
-      std::move(space), ranks, std::nullopt, lacks_copies};
+  LoadedSearch loaded{std::move(workload), std::move(operators), std::move(cluster),
+                      std::move(profile),  std::move(space),     ranks,
+                      std::nullopt,        lacks_copies};
   if (!options.baseline.empty()) {
-    loaded.baseline = LoadPlan(options.baseline, {}, loaded.inputs(), ranks);
+    loaded.baseline = LoadBaseline(options.baseline, loaded);
     TakeTraining(loaded.baseline->options, loaded.space);
   }
   return loaded;
@@ -225,7 +234,8 @@ void WritePlans(const SearchCommandOptions& options,
     writer.Write(options.save_deepspeed, PrintJson(report.deepspeed.config));
     if (const ReportedPlan& best = report.front.front(); !options.save_deepspeed_plan.empty()) {
       writer.Write(options.save_deepspeed_plan,
-                   PrintJson(PrintDeepSpeedLaunches(best.plan, loaded.recorded.value_or(graph), graph, best.result)));
+                   PrintJson(PrintDeepSpeedLaunches(best.plan, loaded.recorded.value_or(graph),
+                                                    graph, best.result)));
     }
     writer.Write(options.plot, options.plot.empty() ? "" : PrintSearchPlot(report));
   }
