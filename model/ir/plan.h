@@ -73,8 +73,8 @@ enum class GradientBuckets : std::uint8_t { kDeepCompile, kEager };
 /// each part of it (a gradient; in ZeRO-3 a gradient's part for each rank).
 enum class Flatten : std::uint8_t { kConcatenate, kCopy };
 
-/// What stands between the backward and the optimizer. kLean: what an optimizer needs, as dc-run does
-/// it; kDeepSpeed: what DeepSpeed 0.19.8 launches (model/passes/lower_gradient_handling.cpp).
+/// What stands between the backward and the optimizer. kLean: what an optimizer needs, as dc-run
+/// does it; kDeepSpeed: what DeepSpeed 0.19.8 launches (model/passes/lower_gradient_handling.cpp).
 enum class GradientHandling : std::uint8_t { kLean, kDeepSpeed };
 
 /// How often offloaded optimizer states make their way to the host and back: once a step, out in
@@ -118,8 +118,8 @@ struct ScheduleOptions {
   std::optional<double> gradient_clipping;  // largest norm of the whole gradient
   bool compute_grad_norm = false;           // though nothing clips
   GradientHandling gradient_handling = GradientHandling::kLean;
-  bool parameter_alignment = false;         // stages 1 and 2: each parameter of the flat tensor
-                                            // begins at a multiple of 16 bytes, behind padding
+  bool parameter_alignment = false;  // stages 1 and 2: each parameter of the flat tensor
+                                     // begins at a multiple of 16 bytes, behind padding
   TrainingOptions training;
   OptimizerKernels optimizer = OptimizerKernels::kFused;
   AllocatorMode allocator = AllocatorMode::kDefault;
