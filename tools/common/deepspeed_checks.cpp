@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kMostSteps = 65535;
 
-std::string Recorded(std::string text) {
+std::string Recorded(const std::string& text) {
   return text.empty() ? text : "\nThis command records it:\n  " + text;
 }
 

@@ -173,9 +173,10 @@ std::string PrintDeepSpeedKeys() {
   for (const DeepSpeedKey& key : DeepSpeedKeys()) {
     const std::string alias = key.alias.empty() ? "" : ", `" + std::string(key.alias) + "`";
     const std::string fallback = key.fallback.empty() ? "" : "`" + std::string(key.fallback) + "`";
-    page += "| `" + std::string(key.path) + "`" + alias + " | " +
-            std::string(kTypeNames[static_cast<std::size_t>(key.type)]) + " | " + fallback + " | " +
-            MeaningText(key) + " | " + ScopeText(key.scope) + " | " + std::string(key.why) + " |\n";
+    page.append("| `").append(key.path).append("`").append(alias).append(" | ");
+    page.append(kTypeNames[static_cast<std::size_t>(key.type)]).append(" | ").append(fallback);
+    page.append(" | ").append(MeaningText(key)).append(" | ").append(ScopeText(key.scope));
+    page.append(" | ").append(key.why).append(" |\n");
   }
   page +=
       "\n## Keys that DeepSpeed 0.19.8 does not look for\n\n"
