@@ -11,16 +11,24 @@ namespace dcsim {
 namespace {
 
 constexpr std::int64_t kFloat64 = 8;  // bytes
-// Of one parameter: amax and amin, each found finite by four kernels; and, not, and the sum of what
-// was found.
+// Of one parameter's part: amax and amin, each found finite by four kernels; and, not, and the sum
+// of what was found.
 constexpr std::size_t kOverflowKernels = 13;
 // Scalars behind the norms: of a group, from its parameters' norms to its own; of all, to the total
 // norm and whether it is finite.
 constexpr std::size_t kGroupScalars = 11;
 constexpr std::size_t kTotalScalars = 22;
 
-std::size_t LaunchesOf(const LowerState& state, std::size_t g, std::size_t kernels) {
-  return std::max<std::size_t>(1, CountTrainable(state, g)) * kernels;
+/// Parameters of a group of which a rank owns a part: all where each is cut, else those in its part
+/// of the flat tensor.
+std::size_t CountParts(const LowerState& state, std::size_t g) {
+  std::vector<ParamId> trained;
+  for (const ParamId id : state.layout.groups()[g].params) {
+    if (state.graph.param(id).requires_grad) {
+      trained.push_back(id);
+    }
+  }
+  return std::max<std::size_t>(1, state.layout.owned(trained, 0).parts);
 }
 
 std::int64_t LargestPart(const LowerState& state, std::size_t g) {
@@ -56,7 +64,7 @@ void AddHostRead(LowerState& state, BufferId found) {
 /// ZeRO-1 and 2: whether each gradient is finite, by its largest and smallest element.
 BufferId AddOverflowCheck(LowerState& state, std::size_t g, BufferId found) {
   TaskDraft draft = ReadingDraft(state, g, MemoryPattern::kNorm, state.PartitionBytes(g) * 2,
-                                 LaunchesOf(state, g, kOverflowKernels));
+                                 CountParts(state, g) * kOverflowKernels);
   if (found.is_none()) {
     found = AddFloat(state);
     draft.Allocate(found);
@@ -71,7 +79,7 @@ BufferId AddNorms(LowerState& state, std::size_t g, BufferId sum) {
   const std::int64_t elements = state.flat[g].partition;
   const BufferId copy =
       AddStepBuffer(state, BufferClass::kTemporary, Bytes(LargestPart(state, g) * kFloat64));
-  const std::size_t each = LaunchesOf(state, g, 1);
+  const std::size_t each = CountParts(state, g);
   TaskDraft widen = ReadingDraft(state, g, MemoryPattern::kWiden,
                                  state.PartitionBytes(g) + Bytes(elements * kFloat64), each);
   widen.Allocate(copy);
@@ -92,7 +100,7 @@ BufferId AddNorms(LowerState& state, std::size_t g, BufferId sum) {
 }
 
 void AddScalars(LowerState& state, std::size_t g, BufferId sum, std::size_t launches) {
-  const auto numbers = static_cast<std::int64_t>(LaunchesOf(state, g, 1));
+  const auto numbers = static_cast<std::int64_t>(CountParts(state, g));
   TaskDraft draft = ComputeDraft(state, TaskKind::kGradientNorm, MemoryPattern::kNorm,
                                  Bytes(numbers * kFloat64), g);
   draft.work.launches = static_cast<std::uint32_t>(launches);
@@ -138,7 +146,7 @@ void AddGradientChecks(LowerState& state) {
 }
 
 BufferId AddFlatGradients(LowerState& state, std::size_t group) {
-  const std::size_t parts = CountTrainable(state, group);
+  const std::size_t parts = CountParts(state, group);
   if (parts < 2 || (state.plan.options.stage != 3 && !state.eager())) {
     return BufferId::None();
   }
