@@ -21,7 +21,7 @@ class Report:
     reason                   why DeepSpeed's own schedule runs instead, else empty
     graphs                   by compiled graph, in order of compilation
     kept_bytes               of the parameters that stay gathered
-    order_kept               whether Inductor left DeepSpeed's ops in order; None: another backend
+    order_kept               whether launches, waits and releases run in the plan's order behind Inductor; None: another backend
     predicted_step_ms        for the cluster that the plan was found for
     step_ms                  host's time from step to step
     """
