@@ -67,12 +67,16 @@ TEST(VaryAxisTest, WhatAnOptionGivesDoesNotVary) {
   base.cluster = "c";
   base.overrides = {"stage=2"};
   base.cluster_overrides = {"nodes=2"};
-  const std::pair<const char*, const char*> rows[] = {
+  struct Row {
+    std::string text;
+    std::string option;
+  };
+  const std::vector<Row> rows = {
       {"batch=4", "--batch"},     {"seq=4", "--seq"},   {"gpus=4", "--gpus"},
       {"cluster=d", "--cluster"}, {"stage=1", "--set"}, {"cluster.nodes=3", "--cluster-set"}};
-  for (const auto& [text, option] : rows) {
-    EXPECT_THAT(ErrorText([&] { RejectDoubleAxes(ParseAxes({text}), base); }),
-                HasSubstr(std::string(": ") + option + " gives it one value already"));
+  for (const Row& row : rows) {
+    EXPECT_THAT(ErrorText([&] { RejectDoubleAxes(ParseAxes({row.text}), base); }),
+                HasSubstr(": " + row.option + " gives it one value already"));
   }
   RejectDoubleAxes(ParseAxes({"gather_ahead=1", "cluster.gpus_per_node=2"}), base);
 }
