@@ -71,9 +71,9 @@ TEST(VaryAxisTest, WhatAnOptionGivesDoesNotVary) {
     std::string text;
     std::string option;
   };
-  const std::vector<Row> rows = {
-      {"batch=4", "--batch"},     {"seq=4", "--seq"},   {"gpus=4", "--gpus"},
-      {"cluster=d", "--cluster"}, {"stage=1", "--set"}, {"cluster.nodes=3", "--cluster-set"}};
+  const std::vector<Row> rows = {{"batch=4", "--batch"}, {"seq=4", "--seq"},
+                                 {"gpus=4", "--gpus"},   {"cluster=d", "--cluster"},
+                                 {"stage=1", "--set"},   {"cluster.nodes=3", "--cluster-set"}};
   for (const Row& row : rows) {
     EXPECT_THAT(ErrorText([&] { RejectDoubleAxes(ParseAxes({row.text}), base); }),
                 HasSubstr(": " + row.option + " gives it one value already"));
