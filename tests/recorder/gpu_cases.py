@@ -23,8 +23,10 @@ from torch.utils.checkpoint import checkpoint
 _ROPE = {"rope_type": "default", "rope_theta": 10000.0}
 
 
-def _llama_like(family: str, **more: Any) -> Architecture:
-    sizes = {
+def _llama_like(family: str, model: str, **more: Any) -> Architecture:
+    config = {
+        "model_type": family,
+        "architectures": [model],
         "vocab_size": 128,
         "hidden_size": 64,
         "intermediate_size": 96,
@@ -37,19 +39,23 @@ def _llama_like(family: str, **more: Any) -> Architecture:
         "tie_word_embeddings": False,
         **more,
     }
-    return Architecture(f"tiny-{family}", family, 0, sizes, batch=2, sequence=32)
+    return Architecture(f"tiny-{family}", 0, config, batch=2, sequence=32)
 
 
 _GPT2 = Architecture(
     "tiny-gpt2",
-    "gpt2",
     0,
     {
+        "model_type": "gpt2",
+        "architectures": ["GPT2LMHeadModel"],
         "vocab_size": 128,
         "n_embd": 64,
         "n_layer": 2,
         "n_head": 4,
         "n_positions": 64,
+        "attn_pdrop": 0.0,
+        "embd_pdrop": 0.0,
+        "resid_pdrop": 0.0,
         "bos_token_id": None,
         "eos_token_id": None,
         "tie_word_embeddings": True,
@@ -57,9 +63,9 @@ _GPT2 = Architecture(
     batch=2,
     sequence=32,
 )
-_LLAMA = _llama_like("llama")
-_QWEN3 = _llama_like("qwen3", tie_word_embeddings=True)
-_LLAMA_ODD_HEADS = _llama_like("llama", head_dim=12)
+_LLAMA = _llama_like("llama", "LlamaForCausalLM")
+_QWEN3 = _llama_like("qwen3", "Qwen3ForCausalLM", tie_word_embeddings=True)
+_LLAMA_ODD_HEADS = _llama_like("llama", "LlamaForCausalLM", head_dim=12)
 
 
 class Norms(nn.Module):
