@@ -23,22 +23,22 @@ constexpr std::string_view kFormat = "dc-launches/1";
 /// Options with one value in DeepCompile, by the key of a plan. What is in none of the lists here
 /// is the job's own (accumulation, clipping, optimizer), or is not looked at by ZeRO-3.
 const Json& FixedOptions() {
-  static const Json kFixed = {{"stage", 3},
-                              {"flush_collectives", "per_parameter"},
-                              {"gradient_buckets", "deepcompile"},
-                              {"buffer_lifetime", "pr_8036"},
-                              {"gradient_reduction", "each_backward"},
-                              {"communicators", 1},
-                              {"gather_engine", "nccl"},
-                              {"align_tensors", false},
-                              {"sync_before_allgather", false},
-                              {"sync_after_allgather", false},
-                              {"sync_before_reduce", false},
-                              {"sync_after_reduce", false},
-                              {"release", "record_stream"},
-                              {"allocator", "default"},
-                              {"offload_parameters", false}};
-  return kFixed;
+  static const Json fixed = {{"stage", 3},
+                             {"flush_collectives", "per_parameter"},
+                             {"gradient_buckets", "deepcompile"},
+                             {"buffer_lifetime", "pr_8036"},
+                             {"gradient_reduction", "each_backward"},
+                             {"communicators", 1},
+                             {"gather_engine", "nccl"},
+                             {"align_tensors", false},
+                             {"sync_before_allgather", false},
+                             {"sync_after_allgather", false},
+                             {"sync_before_reduce", false},
+                             {"sync_after_reduce", false},
+                             {"release", "record_stream"},
+                             {"allocator", "default"},
+                             {"offload_parameters", false}};
+  return fixed;
 }
 
 bool HasCastsToFuse(const Graph& graph) {

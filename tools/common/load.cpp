@@ -178,7 +178,7 @@ std::string GraphFile(const std::string& folder) {
     throw Error(folder + ": expected a workload folder, found a file");
   }
   for (const std::string name : {"graph.json.gz", "graph.json"}) {
-    const std::string path = (fs::path(folder) / name).string();
+    std::string path = (fs::path(folder) / name).string();
     if (FileExists(path)) {
       return path;
     }
