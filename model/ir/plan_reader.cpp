@@ -5,6 +5,7 @@
 #include <map>
 
 #include "model/ir/plan_options.h"
+#include "model/ir/recorded_order.h"
 
 namespace dcsim {
 namespace {
@@ -46,14 +47,6 @@ std::vector<ParamId> ReadParams(PlanReader& reader, const Json& list, const Path
     ids.push_back(found->second);
   }
   return ids;
-}
-
-std::vector<OpId> RecordedOrder(const Subgraph& subgraph) {
-  std::vector<OpId> order;
-  for (std::size_t i = 0; i < subgraph.op_count; ++i) {
-    order.emplace_back(subgraph.first_op + i);
-  }
-  return order;
 }
 
 std::vector<OpId> ReadOrder(PlanReader& reader,

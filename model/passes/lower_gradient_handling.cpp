@@ -154,8 +154,8 @@ BufferId AddFlatGradients(LowerState& state, std::size_t group) {
   const BufferId together = AddStepBuffer(state, BufferClass::kTemporary, bytes);
   TaskDraft draft =
       ComputeDraft(state, TaskKind::kCastGradients, MemoryPattern::kCopy, bytes * 2, group);
-  const auto most = static_cast<std::size_t>(kConcatenatedAtOnce);
-  draft.work.launches = static_cast<std::uint32_t>((parts + most - 1) / most);
+  draft.work.launches =
+      static_cast<std::uint32_t>(DivideUp(static_cast<std::int64_t>(parts), kConcatenatedAtOnce));
   draft.Allocate(together);
   draft.Read(state.flat[group].gradient_partition);
   draft.Write(together);

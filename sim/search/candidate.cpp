@@ -8,6 +8,7 @@
 #include "model/cost/power.h"
 #include "model/graph/sharding.h"
 #include "model/graph/step_facts.h"
+#include "model/ir/recorded_order.h"
 
 namespace dcsim {
 namespace {
@@ -15,11 +16,7 @@ namespace {
 std::vector<std::vector<OpId>> RecordedOrders(const Graph& graph) {
   std::vector<std::vector<OpId>> orders;
   for (const Subgraph& subgraph : graph.graphs) {
-    std::vector<OpId> order(subgraph.op_count);
-    for (std::size_t i = 0; i < order.size(); ++i) {
-      order[i] = OpId(subgraph.first_op + i);
-    }
-    orders.push_back(std::move(order));
+    orders.push_back(RecordedOrder(subgraph));
   }
   return orders;
 }

@@ -64,4 +64,8 @@ void ParallelFor(std::size_t count,
   failure.ThrowIfAny();
 }
 
+unsigned ThreadsFor(unsigned asked) {
+  return asked > 0 ? asked : std::max(1U, std::thread::hardware_concurrency());
+}
+
 }  // namespace dcsim

@@ -11,4 +11,7 @@ namespace dcsim {
 ///   task   must be safe to call at the same time for different i
 void ParallelFor(std::size_t count, unsigned threads, const std::function<void(std::size_t)>& task);
 
+/// As many threads as asked for; 0: all processors.
+unsigned ThreadsFor(unsigned asked);
+
 }  // namespace dcsim

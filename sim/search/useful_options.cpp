@@ -52,7 +52,7 @@ void DecideAlignment(const Graph& graph, int ranks, SearchSpace& space) {
 
 bool SearchCompiled(const Graph& compiled, SearchSpace& space) {
   const std::vector<int>& stages = compiled.compiled->stages;
-  const std::size_t all = std::erase_if(space.options, [&](const ScheduleOptions& options) {
+  const std::size_t left_out = std::erase_if(space.options, [&](const ScheduleOptions& options) {
     return std::find(stages.begin(), stages.end(), options.stage) == stages.end();
   });
   if (space.options.empty()) {
@@ -63,7 +63,7 @@ bool SearchCompiled(const Graph& compiled, SearchSpace& space) {
     options.gradient_handling = GradientHandling::kDeepSpeed;
     options.compute_grad_norm = true;
   }
-  return all > 0;
+  return left_out > 0;
 }
 
 }  // namespace dcsim

@@ -14,6 +14,7 @@
 #include "model/graph/fused_casts.h"
 #include "model/graph/step_facts.h"
 #include "model/ir/plan_options.h"
+#include "model/ir/recorded_order.h"
 
 namespace dcsim {
 namespace {
@@ -213,9 +214,7 @@ std::vector<Json> RecordedFirstUses(const Graph& graph, const ScheduleOptions& o
   std::vector<Json> names;
   for (const Subgraph& subgraph : planned.get().graphs) {
     GraphPlan decisions;
-    for (std::size_t i = 0; i < subgraph.op_count; ++i) {
-      decisions.order.emplace_back(subgraph.first_op + i);
-    }
+    decisions.order = RecordedOrder(subgraph);
     names.push_back(Json::array());
     for (const auto& [position, param] : FindFirstUses(planned.get(), decisions, facts).uses) {
       names.back().push_back(graph.param(param).name);

@@ -2,8 +2,8 @@
 #include <iostream>
 #include <memory>
 #include <mutex>
-#include <thread>
 
+#include "sim/search/parallel.h"
 #include "tools/common/config_path.h"
 #include "tools/common/count_option.h"
 #include "tools/common/deepspeed_config.h"
@@ -86,8 +86,7 @@ ExitCode RunFit(const FitOptions& options) {
   const FitBase base = BaseOf(own, step, shelf);
   Activity activity;
   FitSearch search;
-  search.threads =
-      options.threads > 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency());
+  search.threads = ThreadsFor(options.threads);
   search.done = &activity.done;
   search.make = RecorderFor(options, shelf, activity);
   const FitFindings findings = [&] {

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <iostream>
 #include <memory>
-#include <thread>
 
 #include "model/base/error.h"
 #include "model/base/quantity.h"
@@ -9,6 +8,7 @@
 #include "model/ir/plan_reader.h"
 #include "model/passes/resolve.h"
 #include "sim/analysis/step_clock.h"
+#include "sim/search/parallel.h"
 #include "sim/search/useful_options.h"
 #include "tools/common/compiled_form.h"
 #include "tools/common/count_option.h"
@@ -261,10 +261,6 @@ std::string JsonText(const SearchCommandOptions& options,
   return PrintJson(document);
 }
 
-unsigned ThreadsOf(const SearchCommandOptions& options) {
-  return options.threads > 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency());
-}
-
 /// The clock at which all schedules are scored: a fixed one changes none of the shortcuts, and the
 /// schedules worth finding are near that of a step whose gathers are ahead. 0 without a power
 /// model.
@@ -301,7 +297,7 @@ ExitCode RunSearch(const SearchCommandOptions& options) {
   SearchProblem problem = MakeProblem(at_clock, loaded.ranks);
   std::vector<Candidate> starts =
       SearchStarts(loaded, options.starts, !options.save_deepspeed_plan.empty(), problem);
-  Evaluator evaluator(problem, {ThreadsOf(options), loaded.space.memory_limit});
+  Evaluator evaluator(problem, {ThreadsFor(options.threads), loaded.space.memory_limit});
   const TimedSearch timed =
       RunTimed(options, evaluator, loaded, SettingsOf(options, std::move(starts)));
   if (loaded.lacks_copies) {

@@ -3,9 +3,9 @@
 #include <map>
 #include <memory>
 #include <sstream>
-#include <thread>
 
 #include "model/base/error.h"
+#include "sim/search/parallel.h"
 #include "tools/common/config_path.h"
 #include "tools/common/count_option.h"
 #include "tools/common/deepspeed_config.h"
@@ -177,9 +177,7 @@ std::vector<PredictedVariant> PredictRows(const SweepOptions& options,
     return "sweep: " + std::to_string(done) + " of " + std::to_string(variants.size()) +
            " steps predicted";
   });
-  const unsigned threads =
-      options.threads > 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency());
-  return PredictVariants(variants, {threads, OnRefusal::kStop, &done});
+  return PredictVariants(variants, {ThreadsFor(options.threads), OnRefusal::kStop, &done});
 }
 
 /// What all rows share.

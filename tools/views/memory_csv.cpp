@@ -1,24 +1,9 @@
 #include "tools/views/memory_csv.h"
 
 #include "model/ir/task_label.h"
+#include "tools/views/table_text.h"
 
 namespace dcsim {
-namespace {
-
-/// A name may hold commas and quotes: RFC 4180 puts it in quotes, its own quotes twice.
-std::string Quoted(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) {
-    return text;
-  }
-  std::string quoted = "\"";
-  for (const char c : text) {
-    quoted += c == '"' ? "\"\"" : std::string(1, c);
-  }
-  return quoted + "\"";
-}
-
-}  // namespace
-
 std::string PrintMemoryCsv(const Timeline& timeline, const Schedule& schedule, const Graph& graph) {
   std::string text =
       "time_ns,rank,task,kind,label,live_bytes,allocated_bytes,active_bytes,reserved_bytes\n";
@@ -28,7 +13,7 @@ std::string PrintMemoryCsv(const Timeline& timeline, const Schedule& schedule, c
     add(std::to_string(sample.rank));
     add(std::to_string(sample.task.index()));
     add(std::string(TaskKindName(schedule.task(sample.task).kind)));
-    add(Quoted(TaskLabel(schedule, graph, sample.task)));
+    add(CsvField(TaskLabel(schedule, graph, sample.task)));
     add(std::to_string(sample.live.count()));
     add(std::to_string(sample.allocated.count()));
     add(std::to_string(sample.active.count()));

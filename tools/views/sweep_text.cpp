@@ -59,21 +59,9 @@ std::string ValuesText(const SweepReport& report, const SweepRow& row) {
   return Join(parts, ", ");
 }
 
-/// A cell of CSV: quoted where it holds what separates cells.
-std::string CsvCell(const std::string& text) {
-  if (text.find_first_of(",\"\n\r") == std::string::npos) {
-    return text;
-  }
-  std::string quoted = "\"";
-  for (const char c : text) {
-    quoted += c == '"' ? "\"\"" : std::string(1, c);
-  }
-  return quoted + "\"";
-}
-
 std::string CsvLine(const std::vector<std::string>& cells) {
   std::vector<std::string> quoted;
-  std::transform(cells.begin(), cells.end(), std::back_inserter(quoted), CsvCell);
+  std::transform(cells.begin(), cells.end(), std::back_inserter(quoted), CsvField);
   return Join(quoted, ",") + "\n";
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "model/graph/step_facts.h"
+#include "model/ir/recorded_order.h"
 
 namespace dcsim {
 namespace {
@@ -22,15 +23,6 @@ std::size_t BehindParams(const Graph& graph, const std::vector<UseSpan>& uses) {
     behind = span.used ? std::max(behind, span.last + 1) : behind;
   }
   return behind;
-}
-
-std::vector<OpId> RecordedOrder(const Subgraph& subgraph) {
-  std::vector<OpId> order;
-  order.reserve(subgraph.op_count);
-  for (std::size_t i = 0; i < subgraph.op_count; ++i) {
-    order.emplace_back(subgraph.first_op + i);
-  }
-  return order;
 }
 
 /// At one position: what ends comes first, then shards, gathers, waits.
