@@ -175,7 +175,7 @@ std::string TitleOf(const Result& result, const Cluster& cluster) {
 }
 
 std::string PrintResultText(const Result& result, const Cluster& cluster) {
-  const std::string title = VerdictLine(result, cluster) + TitleOf(result, cluster) + "\n\n";
+  std::string title = VerdictLine(result, cluster) + TitleOf(result, cluster) + "\n\n";
   if (result.outcome == "out_of_memory") {
     return title + MemoryAtStop(result, cluster.gpu);
   }
