@@ -132,6 +132,7 @@ const std::vector<ThirdParty>& ThirdParties() {
       {"other Boost", {"boost/"}, {"model/graph/", "tools/common/libraries.cpp"}},
       {"nlohmann-json", {"nlohmann/"}, {"model/ir/document.h", "tools/common/libraries.cpp"}},
       {"zlib", {"zlib.h"}, {"tools/common/"}},
+      {"liblzma", {"lzma.h"}, {"tools/common/"}},
   };
   return parties;
 }

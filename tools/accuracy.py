@@ -4,8 +4,8 @@
     tools/accuracy.py BIN            predicts every case under traces/*/measured again and writes the table
     tools/accuracy.py BIN --check    fails where an error is larger than the table says, or memory no longer the same
 
-BIN is the folder of the built programs (build/dev/bin). Results of `dc-run` lie in traces/WORKLOAD/measured/CLUSTER;
-configs/clusters/CLUSTER.yaml predicts them.
+BIN is the folder of the built programs (build/dev/bin). Results of `dc-run` lie in
+traces/WORKLOAD/measured/CLUSTER.jsonl.xz (tools/measured.py); configs/clusters/CLUSTER.yaml predicts them.
 """
 import concurrent.futures
 import json
@@ -16,8 +16,8 @@ import sys
 
 from accuracy_page import COLUMNS, memory_text, table_text
 from accuracy_step import error_of, row, stop_row, stopped
+from measured import SOURCE, cluster_of, packs
 
-SOURCE = pathlib.Path(__file__).resolve().parent.parent
 TABLE = SOURCE / "docs" / "lab" / "accuracy_cases.md"
 # Percentage points by which an error may grow: what rounding in the table hides.
 SLACK = 0.1
@@ -26,16 +26,12 @@ RESERVE_MORE = {("efficientnet-b4", "h200-1", "zero1")}
 
 
 def cases():
-    """Result files by cluster, in the order of their names."""
-    found = {}
-    for path in sorted(SOURCE.glob("traces/*/measured/*/*.json.gz")):
-        if not path.name.endswith(".timeline.json.gz"):
-            found.setdefault(path.parent.name, []).append(str(path.relative_to(SOURCE)))
-    return found
+    """Cluster and pack of results, in the order of the packs' names."""
+    return [(cluster_of(pack), str(pack.relative_to(SOURCE))) for pack in packs()]
 
 
-def compare(program, cluster, files, *options):
-    command = [program, "compare", *files, "--cluster", f"configs/clusters/{cluster}.yaml", "--json", "-", *options]
+def compare(program, cluster, pack, *options):
+    command = [program, "compare", pack, "--cluster", f"configs/clusters/{cluster}.yaml", "--json", "-", *options]
     done = subprocess.run(command, cwd=SOURCE, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         sys.exit(f"accuracy.py: {' '.join(command[:2])} failed: {done.stderr}")
@@ -43,10 +39,9 @@ def compare(program, cluster, files, *options):
 
 
 def compare_all(program, measured, *options):
-    """Comparisons of all cases, in their order, on all cores."""
-    # So few that cores are done at about the same time.
-    at_once = 24
-    parts = [(cluster, files[i : i + at_once]) for cluster, files in measured.items() for i in range(0, len(files), at_once)]
+    """Comparisons of all cases on all cores, in an order that is always the same."""
+    # Large packs first, so that cores are done at about the same time.
+    parts = sorted(measured, key=lambda part: -(SOURCE / part[1]).stat().st_size)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as cores:
         done = cores.map(lambda part: compare(program, *part, *options), parts)
         return [pair for pairs in done for pair in pairs]

@@ -4,6 +4,8 @@ A pair is what `dc-sim compare` says of one result of `dc-run`.
 """
 import pathlib
 
+from measured import ENDING
+
 # Traced steps that take so many percent longer than timed ones tell nothing about their exposed communication.
 TRACED = 3
 # Percent by which a measured host makes the predicted step longer, from which on it is told, and counts as slow.
@@ -43,9 +45,10 @@ def clock_error(pair):
 
 
 def case_of(pair):
-    """Workload, cluster and plan of a result's file."""
-    workload, _, cluster, name = pair["file"].split("/")[1:5]
-    return workload, cluster, name.removesuffix(".json.gz")
+    """Workload, cluster and plan of a result: traces/WORKLOAD/measured/CLUSTER.jsonl.xz:PLAN."""
+    _, workload, _, pack = pair["file"].split("/")
+    cluster, plan = pack.split(f"{ENDING}:")
+    return workload, cluster, plan
 
 
 def released(plan):

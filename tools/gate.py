@@ -63,8 +63,8 @@ def schedules(programs, workload):
             for cluster, files in plans.items()]
 
 
-def predictions(programs, cluster, files):
-    pairs = compare(str(programs / "dc-sim"), cluster, files, "--no-host")
+def predictions(programs, cluster, pack):
+    pairs = compare(str(programs / "dc-sim"), cluster, pack, "--no-host")
     return sorted(hash_of(without(REPEATED, pair["predicted"])) for pair in pairs)
 
 
@@ -78,9 +78,7 @@ def all_parts():
     """The call that gives the value of each part, by workload and name of the part."""
     found = {(path.parent.name, "schedules"): (schedules, path.parent.name)
              for path in SOURCE.glob("traces/*/graph.json.gz")}
-    for cluster, files in cases().items():
-        for file in files:
-            found.setdefault((file.split("/")[1], cluster), (predictions, cluster, []))[2].append(file)
+    found |= {(pack.split("/")[1], cluster): (predictions, cluster, pack) for cluster, pack in cases()}
     return found | {(name, "search"): (search, name) for name in SEARCHES}
 
 

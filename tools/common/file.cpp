@@ -18,6 +18,7 @@
 
 #include "model/base/error.h"
 #include "model/base/text.h"
+#include "tools/common/xz.h"
 
 namespace dcsim {
 namespace {
@@ -294,7 +295,7 @@ std::string ReadFile(const std::string& path) {
   if (code == Z_BUF_ERROR) {
     throw Error(path + ": damaged gzip data: the file ends too early");
   }
-  return content;
+  return path.ends_with(".xz") ? DecompressXz(content, path) : content;
 }
 
 void WriteFile(const std::string& path, std::string_view content) {

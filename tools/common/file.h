@@ -12,9 +12,9 @@ namespace dcsim {
 /// model has 12 MB.
 inline constexpr Bytes kLargestInput = Bytes::MiB(256);
 
-/// The whole content of a file; uncompressed when its name ends in ".gz". Throws Error when it is
-/// missing, a directory, a link that leads nowhere, a pipe to which nobody writes, larger than
-/// kLargestInput, or no valid gzip; SystemError when reading fails.
+/// The whole content of a file; uncompressed when its name ends in ".gz" or ".xz". Throws Error
+/// when it is missing, a directory, a link that leads nowhere, a pipe to which nobody writes,
+/// larger than kLargestInput, or no valid gzip or xz; SystemError when reading fails.
 std::string ReadFile(const std::string& path);
 
 /// Writes a whole file: to a temporary beside it first, then renamed, so that no reader ever sees a

@@ -1,6 +1,7 @@
 #include "tools/common/libraries.h"
 
 #include <CLI/CLI.hpp>
+#include <lzma.h>
 #include <nlohmann/json.hpp>
 #include <zlib.h>
 
@@ -17,7 +18,7 @@ std::string ToolLibraries() {
          join(NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR,
               NLOHMANN_JSON_VERSION_PATCH) +
          ", yaml-cpp " + DCSIM_YAML_VERSION + ", Graphviz " + DCSIM_GRAPHVIZ_VERSION + ", zlib " +
-         zlibVersion();
+         zlibVersion() + ", liblzma " + lzma_version_string();
 }
 
 }  // namespace dcsim

@@ -151,9 +151,10 @@ const ProfiledWorkload& MeasuredPredictor::Load(const std::string& folder) {
   return *loaded_;
 }
 
-MeasuredPair MeasuredPredictor::Predict(const std::string& file) {
+MeasuredPair MeasuredPredictor::Predict(MeasuredDocument measured) {
+  const std::string& file = measured.source;
   MeasuredPair pair;
-  pair.document = ParseJson(ReadFile(file), file);
+  pair.document = std::move(measured.document);
   const Locator locate = PointerLocator(file);
   pair.measured = ReadResult(pair.document, locate);
   if (pair.measured.origin != Origin::kMeasured) {

@@ -9,6 +9,7 @@
 #include "model/ir/result.h"
 #include "sim/analysis/predict.h"
 #include "tools/common/load.h"
+#include "tools/common/measured_results.h"
 
 namespace dcsim {
 
@@ -45,7 +46,7 @@ std::optional<HostPrediction> PredictWithHost(const Result& measured,
                                               const Plan& plan,
                                               const Cluster& cluster);
 
-/// A measured result, from its file, and the prediction for its plan.
+/// A measured result and the prediction for its plan.
 struct MeasuredPair {
   Json document;  // of the measured result
   Result measured;
@@ -55,7 +56,7 @@ struct MeasuredPair {
 
 /// What a measured result is predicted with.
 struct MeasuredOptions {
-  std::string workload;  // folder; empty: the nearest folder above the file that holds one
+  std::string workload;  // folder; empty: the nearest folder above the result that holds one
   OpTimes times = OpTimes::kProfiled;
   bool with_host = true;  // whether once more with the host of the measured step, where it was read
 };
@@ -69,9 +70,8 @@ class MeasuredPredictor {
       : cluster_(cluster),
         options_(std::move(options)) {}
 
-  /// Throws Error for a file that is no measured result, holds no plan, or belongs to another
-  /// graph.
-  MeasuredPair Predict(const std::string& file);
+  /// Throws Error for what is no measured result, holds no plan, or belongs to another graph.
+  MeasuredPair Predict(MeasuredDocument measured);
 
  private:
   const ProfiledWorkload& Load(const std::string& folder);

@@ -120,13 +120,20 @@ std::string SuiteTable(const ValidateOptions& options, const Suite& suite, const
   std::vector<Comparison> comparisons;
   for (const SuiteCase& each : suite.cases) {
     MeasuredPredictor predictor(cluster, {.workload = each.workload});
+    const auto compare = [&](MeasuredDocument result) {
+      if (result.document.value("plan", Json()).is_null()) {
+        return;
+      }
+      const std::string file = result.source;
+      MeasuredPair pair = predictor.Predict(std::move(result));
+      comparisons.push_back(
+          {file, std::move(pair.measured), std::move(pair.predicted), std::move(pair.with_host)});
+    };
     const std::string folder = ResultFolder(options, each, cluster.name);
     for (const std::string& plan : each.plans) {
       const std::string file = folder + "/" + ResultName(plan, each) + ".json.gz";
-      if (FileExists(file) && !ParseJson(ReadFile(file), file).value("plan", Json()).is_null()) {
-        MeasuredPair pair = predictor.Predict(file);
-        comparisons.push_back(
-            {file, std::move(pair.measured), std::move(pair.predicted), std::move(pair.with_host)});
+      if (FileExists(file)) {
+        ForEachMeasured(file, compare);
       }
     }
   }

@@ -1,5 +1,3 @@
-#include <algorithm>
-#include <filesystem>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -23,26 +21,6 @@ struct CompareOptions {
   std::string json;
 };
 
-/// A result in its file, or all of a folder by name. Throws Error for a folder without any.
-std::vector<std::string> ResultsIn(const std::string& path) {
-  if (!IsDirectory(path)) {
-    return {path};
-  }
-  std::vector<std::string> files;
-  for (const auto& entry : std::filesystem::directory_iterator(path)) {
-    const std::string name = entry.path().filename().string();
-    const bool is_result = name.ends_with(".json") || name.ends_with(".json.gz");
-    if (is_result && name.find("timeline.json") == std::string::npos) {
-      files.push_back((std::filesystem::path(path) / name).string());
-    }
-  }
-  if (files.empty()) {
-    throw Error(path + ": holds no result of dc-run (.json or .json.gz)");
-  }
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
 /// The GPU that a result was measured on; nothing where it does not say.
 std::string GpuOf(const Json& result) {
   const Json::json_pointer name("/machine/gpu");
@@ -65,18 +43,14 @@ void NoteOtherGpus(const std::map<std::string, std::vector<std::string>>& files_
 
 ExitCode RunCompare(const CompareOptions& options) {
   const Cluster cluster = LoadChangedCluster(options.cluster, options.cluster_overrides);
-  std::vector<std::string> files;
-  for (const std::string& path : options.measured) {
-    const std::vector<std::string> found = ResultsIn(path);
-    files.insert(files.end(), found.begin(), found.end());
-  }
   CheckOutputs({{"--json", options.json}});
   MeasuredPredictor predictor(cluster, options.predicting);
   std::vector<Comparison> comparisons;
   std::map<std::string, std::vector<std::string>> files_by_gpu;
   Json pairs = Json::array();
-  for (const std::string& file : files) {
-    MeasuredPair pair = predictor.Predict(file);
+  const auto predict = [&](MeasuredDocument measured) {
+    const std::string file = measured.source;
+    MeasuredPair pair = predictor.Predict(std::move(measured));
     files_by_gpu[GpuOf(pair.document)].push_back(file);
     if (!options.json.empty()) {
       Json entry = {{"file", file},
@@ -90,6 +64,9 @@ ExitCode RunCompare(const CompareOptions& options) {
     }
     comparisons.push_back(
         {file, std::move(pair.measured), std::move(pair.predicted), std::move(pair.with_host)});
+  };
+  for (const std::string& path : options.measured) {
+    ForEachMeasured(path, predict);
   }
   NoteOtherGpus(files_by_gpu, cluster);
   if (!options.json.empty()) {
@@ -108,12 +85,13 @@ ExitCode RunCompare(const CompareOptions& options) {
 Subcommand CompareCommand() {
   return {
       "compare", "Predict what was measured, and show both",
-      "  dc-sim compare traces/qwen3-8b/measured/h200-4/zero3.json.gz --cluster "
+      "  dc-sim compare traces/qwen3-8b/measured/h200-4.jsonl.xz:zero3 --cluster "
       "configs/clusters/h200-4.yaml\n"
-      "  dc-sim compare traces/*/measured/h200-4 --cluster configs/clusters/h200-4.yaml",
+      "  dc-sim compare traces/*/measured/h200-4.jsonl.xz --cluster configs/clusters/h200-4.yaml",
       [](CLI::App& app) -> std::function<ExitCode()> {
         const auto options = std::make_shared<CompareOptions>();
-        app.add_option("MEASURED", options->measured, "results of dc-run, or folders of them")
+        app.add_option("MEASURED", options->measured,
+                       "results of dc-run, packs of them, or folders")
             ->required();
         app.add_option("--cluster", options->cluster, "cluster file to predict with")->required();
         DeclareClusterOverrides(app, options->cluster_overrides);

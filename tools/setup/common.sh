@@ -69,4 +69,4 @@ build() {  # PRESET CMAKE_ARGUMENTS...
 }
 
 BUILD_PACKAGES=(g++ cmake ninja-build pkg-config nlohmann-json3-dev libboost-dev libyaml-cpp-dev
-                libcli11-dev libgraphviz-dev zlib1g-dev)
+                libcli11-dev libgraphviz-dev zlib1g-dev liblzma-dev)

@@ -1,0 +1,84 @@
+#include "tools/common/xz.h"
+
+#include <array>
+#include <cstdint>
+#include <lzma.h>
+
+#include "model/base/error.h"
+#include "model/base/text.h"
+#include "tools/common/file.h"
+
+namespace dcsim {
+namespace {
+
+/// What decompression may take; xz -9 needs 65 MiB.
+constexpr Bytes kMemory = Bytes::MiB(256);
+
+/// How every .xz file begins.
+constexpr std::string_view kMagic("\xFD\x37zXZ\0", 6);
+
+/// An lzma_stream that ends with this.
+class Decoder {
+ public:
+  Decoder() {
+    const auto most = static_cast<std::uint64_t>(kMemory.count());
+    if (lzma_stream_decoder(&stream_, most, LZMA_CONCATENATED) != LZMA_OK) {
+      throw SystemError("liblzma cannot start to decompress");
+    }
+  }
+  Decoder(const Decoder&) = delete;
+  Decoder& operator=(const Decoder&) = delete;
+  ~Decoder() { lzma_end(&stream_); }
+  lzma_stream* operator->() { return &stream_; }
+  lzma_stream* get() { return &stream_; }
+
+ private:
+  lzma_stream stream_ = LZMA_STREAM_INIT;
+};
+
+[[noreturn]] void FailOnCode(lzma_ret code, const std::string& path) {
+  switch (code) {
+    case LZMA_FORMAT_ERROR:
+      throw Error(path + ": not an xz file");
+    case LZMA_MEM_ERROR:
+      throw SystemError(path + ": too little memory to decompress");
+    case LZMA_MEMLIMIT_ERROR:
+      throw Error(path + ": compressed so that more than " + FormatBytes(kMemory) +
+                  " are needed to decompress it");
+    case LZMA_BUF_ERROR:
+      throw Error(path + ": damaged xz data: the file ends too early");
+    default:
+      throw Error(path + ": damaged xz data");
+  }
+}
+
+}  // namespace
+
+std::string DecompressXz(std::string_view bytes, const std::string& path) {
+  // liblzma itself takes anything shorter than its header for a file that is cut.
+  if (bytes.empty() || !kMagic.starts_with(bytes.substr(0, kMagic.size()))) {
+    FailOnCode(LZMA_FORMAT_ERROR, path);
+  }
+  Decoder decoder;
+  decoder->next_in = reinterpret_cast<const std::uint8_t*>(bytes.data());
+  decoder->avail_in = bytes.size();
+  std::array<char, std::size_t{1} << 16U> chunk;
+  std::string text;
+  lzma_ret code = LZMA_OK;
+  while (code == LZMA_OK) {
+    decoder->next_out = reinterpret_cast<std::uint8_t*>(chunk.data());
+    decoder->avail_out = chunk.size();
+    code = lzma_code(decoder.get(), LZMA_FINISH);
+    text.append(chunk.data(), chunk.size() - decoder->avail_out);
+    if (static_cast<std::int64_t>(text.size()) > kLargestInput.count()) {
+      throw Error(path + ": larger than " + FormatBytes(kLargestInput) +
+                  " uncompressed, the most that is read");
+    }
+  }
+  if (code != LZMA_STREAM_END) {
+    FailOnCode(code, path);
+  }
+  return text;
+}
+
+}  // namespace dcsim
