@@ -201,17 +201,20 @@ void CheckOutputs(const std::vector<OutputOption>& outputs) {
     if (path.empty()) {
       continue;
     }
+    const auto fail = [&flag = flag, &path = path](const std::string& why) {
+      throw Error(std::string(flag).append(" ").append(path).append(": ").append(why));
+    };
     const std::string clean = std::filesystem::path(path).lexically_normal().string();
     const auto [first, is_new] = flags.emplace(clean, flag);
     if (!is_new) {
-      throw Error(flag + " " + path + ": " + first->second + " has the same name");
+      fail(first->second + " has the same name");
     }
     if (path == "-") {
       continue;
     }
     const std::string why = WhyNoOutput(path);
     if (!why.empty()) {
-      throw Error(flag + " " + path + ": " + why);
+      fail(why);
     }
     const std::string folder = std::filesystem::path(path).parent_path().string();
     if (!IsSpecialFile(path) && ::access(folder.empty() ? "." : folder.c_str(), W_OK) != 0) {

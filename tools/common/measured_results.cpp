@@ -64,10 +64,13 @@ void VisitPack(const std::string& pack,
     const std::string place = pack + ":" + std::to_string(names.size() + 1);
     auto [name, result] = ReadLine(std::string_view(text).substr(start, end - start), place);
     if (std::find(names.begin(), names.end(), name) != names.end()) {
-      throw Error(place + ": /name: '" + name + "' is the name of an earlier line, too");
+      throw Error(std::string(place)
+                      .append(": /name: '")
+                      .append(name)
+                      .append("' is the name of an earlier line, too"));
     }
     if (!asked || name == *asked) {
-      visit({pack + ":" + name, std::move(result)});
+      visit({std::string(pack).append(":").append(name), std::move(result)});
     }
     names.push_back(std::move(name));
     start = end + 1;
