@@ -69,10 +69,11 @@ constexpr bool HasResidentPartition(const ScheduleOptions& options) {
 }
 
 /// Whether whole gradients are kept until the step's last backward has ended: coalesced, and eager
-/// ZeRO-1, whose hooks do nothing.
+/// ZeRO-1 without overlap_comm, whose hooks do nothing.
 constexpr bool ReducesBehindBackward(const ScheduleOptions& options) {
   return options.gradient_reduction == GradientReduction::kCoalesced ||
-         (options.stage == 1 && options.gradient_buckets == GradientBuckets::kEager);
+         (options.stage == 1 && options.gradient_buckets == GradientBuckets::kEager &&
+          !options.overlap_comm);
 }
 
 /// Elements that a parameter takes in the flat weights that every rank holds: its shard in ZeRO-3;

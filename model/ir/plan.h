@@ -105,6 +105,8 @@ struct ScheduleOptions {
   FlushCollectives flush_collectives = FlushCollectives::kPerParameter;
   GradientBuckets gradient_buckets = GradientBuckets::kDeepCompile;
   bool contiguous_gradients = true;  // eager: gradients are copied into a buffer as they come
+  bool overlap_comm = false;  // eager, stages 1 and 2: reductions on their own stream, while the
+                              // backward fills a second buffer
   Flatten flatten = Flatten::kConcatenate;
   BufferLifetime buffer_lifetime = BufferLifetime::kStep;
   GradientReduction gradient_reduction = GradientReduction::kEachBackward;

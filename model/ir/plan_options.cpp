@@ -144,6 +144,7 @@ void ReadScheduleOptions(ObjectReader& object, ScheduleOptions& options) {
   object.OptionalChoice("flush_collectives", kFlushNames, options.flush_collectives);
   object.OptionalChoice("gradient_buckets", kBucketsNames, options.gradient_buckets);
   object.Optional("contiguous_gradients", ReadBool, options.contiguous_gradients);
+  object.Optional("overlap_comm", ReadBool, options.overlap_comm);
   object.OptionalChoice("flatten", kFlattenNames, options.flatten);
   object.OptionalChoice("buffer_lifetime", kLifetimeNames, options.buffer_lifetime);
   object.OptionalChoice("gradient_reduction", kReductionNames, options.gradient_reduction);
@@ -179,6 +180,9 @@ void PrintScheduleOptions(const ScheduleOptions& options, Json& document) {
   document["flush_collectives"] = NameOf(kFlushNames, options.flush_collectives);
   document["gradient_buckets"] = NameOf(kBucketsNames, options.gradient_buckets);
   document["contiguous_gradients"] = options.contiguous_gradients;
+  if (options.overlap_comm) {
+    document["overlap_comm"] = true;
+  }
   document["flatten"] = NameOf(kFlattenNames, options.flatten);
   document["buffer_lifetime"] = NameOf(kLifetimeNames, options.buffer_lifetime);
   document["gradient_reduction"] = NameOf(kReductionNames, options.gradient_reduction);

@@ -193,7 +193,8 @@ void AddEndOfGraph(LowerState& state, std::size_t g) {
     }
     AddKeptGradients(state);
   }
-  const bool ends_reduction = behind ? last && state.boundary() : g == LastReducing(state.graph);
+  const bool reduces = state.boundary() || !ReducesOnce(options);
+  const bool ends_reduction = reduces && (behind ? last : g == LastReducing(state.graph));
   AddEndBackward(state, ends_reduction && !KeepsBuckets(state.plan, state.graph));
   AddFreeActivations(state);
 }

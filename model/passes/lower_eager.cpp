@@ -6,9 +6,16 @@
 namespace dcsim {
 namespace {
 
-/// Where gradients are copied, divided and reduced: ZeRO-3 has a stream for it, ZeRO-1 and 2 (with
-/// overlap_comm off, their default) stay on the compute stream, which waits for each collective.
-StreamRole WorkStream(const LowerState& state) {
+/// Where a bucket is divided, reduced and stored: ZeRO-3 has a stream for it, and so have ZeRO-1
+/// and 2 with overlap_comm; without it they stay on the compute stream, which waits for each
+/// collective.
+StreamRole FlushStream(const LowerState& state) {
+  return state.plan.options.stage == 3 || state.plan.options.overlap_comm ? StreamRole::kReduce
+                                                                          : StreamRole::kCompute;
+}
+
+/// Where gradients are copied into the bucket.
+StreamRole CopyStream(const LowerState& state) {
   return state.plan.options.stage == 3 ? StreamRole::kReduce : StreamRole::kCompute;
 }
 
@@ -37,18 +44,21 @@ BufferId AddTemporary(LowerState& state, Bytes bytes) {
   Buffer buffer;
   buffer.bytes = bytes;
   buffer.buffer_class = BufferClass::kTemporary;
-  buffer.pool = static_cast<std::uint8_t>(WorkStream(state));
+  buffer.pool = static_cast<std::uint8_t>(FlushStream(state));
   return state.builder.AddBuffer(buffer);
 }
 
-/// A task on the stream of the reduction, behind the compute stream.
-TaskDraft WorkDraft(const LowerState& state, TaskKind kind) {
-  TaskDraft draft = state.Draft(kind, WorkStream(state));
+/// A task on `stream`, behind what the compute stream has so far.
+TaskDraft BehindCompute(const LowerState& state, TaskKind kind, StreamRole stream) {
+  TaskDraft draft = state.Draft(kind, stream);
   const TaskId last = state.builder.last(StreamRole::kCompute);
-  if (WorkStream(state) != StreamRole::kCompute && !last.is_none()) {
+  if (stream != StreamRole::kCompute && !last.is_none()) {
     draft.waits.push_back(last);
   }
   return draft;
+}
+TaskDraft FlushDraft(const LowerState& state, TaskKind kind) {
+  return BehindCompute(state, kind, FlushStream(state));
 }
 
 /// Runs of a bucket that belong to one rank, neighbours of the same rank merged, unless the
@@ -110,7 +120,7 @@ std::size_t FlattenLaunches(const LowerState& state, const EagerBucket& bucket) 
 void AddFlatten(LowerState& state, const EagerBucket& bucket, EagerFlush& flush) {
   const std::int64_t element_bytes = HeldBytes(state, bucket);
   flush.flat = AddTemporary(state, Bytes(element_bytes * flush.elements));
-  TaskDraft draft = WorkDraft(state, TaskKind::kFlatten);
+  TaskDraft draft = FlushDraft(state, TaskKind::kFlatten);
   draft.Allocate(flush.flat);
   if (flush.cast.is_none()) {
     for (const BufferId source : flush.sources) {
@@ -135,7 +145,7 @@ void AddCast(LowerState& state,
              std::size_t launches) {
   const std::int64_t own = ElementBytes(bucket.dtype);
   const std::int64_t other = ReducedBytes(state, bucket);
-  TaskDraft draft = WorkDraft(state, TaskKind::kCastBucket);
+  TaskDraft draft = FlushDraft(state, TaskKind::kCastBucket);
   if (flush.flat.is_none()) {
     for (const BufferId source : flush.sources) {
       draft.Read(source);
@@ -154,7 +164,7 @@ void AddCast(LowerState& state,
 void AddCastBack(LowerState& state, const EagerBucket& bucket, const EagerFlush& flush) {
   const std::int64_t own = ElementBytes(bucket.dtype);
   const std::int64_t other = ReducedBytes(state, bucket);
-  TaskDraft draft = WorkDraft(state, TaskKind::kCastBucket);
+  TaskDraft draft = FlushDraft(state, TaskKind::kCastBucket);
   draft.Read(flush.cast);
   draft.Write(flush.in_own_dtype());
   draft.work = flush.Pass(CastPattern(other, own), own + other, 1);
@@ -162,7 +172,7 @@ void AddCastBack(LowerState& state, const EagerBucket& bucket, const EagerFlush&
 }
 
 void AddDivision(LowerState& state, const EagerBucket& bucket, const EagerFlush& flush) {
-  TaskDraft draft = WorkDraft(state, TaskKind::kPreDivide);
+  TaskDraft draft = FlushDraft(state, TaskKind::kPreDivide);
   draft.Write(flush.reduced());
   const bool in_own_dtype = !state.by_parameter() && flush.cast.is_none();
   const std::int64_t element_bytes =
@@ -176,7 +186,7 @@ void AddReduction(LowerState& state, const EagerFlush& flush) {
   draft.work.kind = Work::Kind::kCollective;
   draft.work.subject = flush.collective;
   draft.work.events = 2;
-  const bool own_stream = WorkStream(state) == StreamRole::kReduce;
+  const bool own_stream = FlushStream(state) == StreamRole::kReduce;
   if (!own_stream) {
     draft.waits.push_back(state.builder.last(StreamRole::kCompute));
   }
@@ -191,7 +201,7 @@ void AddReduction(LowerState& state, const EagerFlush& flush) {
 void AddUnflatten(LowerState& state, const EagerBucket& bucket, const EagerFlush& flush) {
   const std::int64_t own = ElementBytes(bucket.dtype);
   const std::int64_t from = flush.cast.is_none() ? own : ReducedBytes(state, bucket);
-  TaskDraft draft = WorkDraft(state, TaskKind::kUnflatten);
+  TaskDraft draft = FlushDraft(state, TaskKind::kUnflatten);
   draft.Read(flush.reduced());
   for (const BufferId source : flush.sources) {
     draft.Write(source);
@@ -223,7 +233,7 @@ void AddStore(LowerState& state, EagerBucket& bucket, const EagerFlush& flush) {
   const std::size_t group = state.layout.place(bucket.calls.front().param).group;
   const PartitionStore store =
       StoreOf(state, group, StoredDType(state, bucket), state.has_accumulated_partition);
-  TaskDraft draft = WorkDraft(state, TaskKind::kStoreReduced);
+  TaskDraft draft = FlushDraft(state, TaskKind::kStoreReduced);
   SetStoreWork(draft, OwnedShares(state, bucket.calls), store, flush.collective);
   if (store.widens) {
     AddWidened(state, draft, bucket.calls, state.by_parameter());
@@ -251,7 +261,7 @@ EagerFlush StartFlush(LowerState& state, const EagerBucket& bucket) {
     flush.sources.push_back(reference.buffer);
   }
   if (flush.sources.empty()) {
-    flush.sources.push_back(bucket.buffer);
+    flush.sources.push_back(bucket.buffers[bucket.current]);
   }
   for (const CollectiveCall& call : bucket.calls) {
     flush.elements += call.elements;
@@ -294,9 +304,15 @@ void AddFlushTasks(LowerState& state, const EagerBucket& bucket, EagerFlush& flu
   }
 }
 
+/// With overlap_comm the compute stream first waits for the reductions before this one: the buffer
+/// that it fills next is free then.
 void Flush(LowerState& state, EagerBucket& bucket) {
   if (bucket.calls.empty()) {
     return;
+  }
+  const TaskId earlier = state.builder.last(StreamRole::kReduce);
+  if (state.plan.options.overlap_comm && !earlier.is_none()) {
+    AddWait(state, StreamRole::kCompute, earlier);
   }
   EagerFlush flush = StartFlush(state, bucket);
   AddFlushTasks(state, bucket, flush);
@@ -308,7 +324,7 @@ void Flush(LowerState& state, EagerBucket& bucket) {
 
 /// Copies a gradient into the buffer; its own memory goes at once.
 void AddCopy(LowerState& state, EagerBucket& bucket, ParamId param, const TakenGradient& gradient) {
-  TaskDraft draft = WorkDraft(state, TaskKind::kReduceGradCopy);
+  TaskDraft draft = BehindCompute(state, TaskKind::kReduceGradCopy, CopyStream(state));
   const std::int64_t own = ElementBytes(bucket.dtype);
   const std::int64_t held = HeldBytes(state, bucket);
   const Bytes moved(state.graph.numel(param) * (own + held));
@@ -316,7 +332,7 @@ void AddCopy(LowerState& state, EagerBucket& bucket, ParamId param, const TakenG
       MemoryWork(CastPattern(own, held), moved, 1, 1, static_cast<std::uint32_t>(param.index()));
   draft.work.offset = bucket.offset;
   draft.Read(gradient.buffer);
-  draft.Write(bucket.buffer);
+  draft.Write(bucket.buffers[bucket.current]);
   FreeGradient(state, gradient, draft);
   state.builder.Add(draft);
 }
@@ -326,15 +342,18 @@ void AddCopy(LowerState& state, EagerBucket& bucket, ParamId param, const TakenG
 void OpenEagerBucket(LowerState& state, ParamId param) {
   EagerBucket& bucket = state.eager_buckets[state.graph.dtype(param)];
   bucket.dtype = state.graph.dtype(param);
-  if (!bucket.buffer.is_none() || !state.plan.options.contiguous_gradients) {
+  if (!bucket.buffers.empty() || !state.plan.options.contiguous_gradients) {
     return;
   }
   Buffer buffer;
   buffer.bytes = Bytes(state.plan.options.reduce_bucket * HeldBytes(state, bucket));
   buffer.buffer_class = BufferClass::kReduceBucket;
-  bucket.buffer = state.builder.AddBuffer(buffer);
   TaskDraft draft = state.Draft(TaskKind::kAllocate);
-  draft.Allocate(bucket.buffer);
+  for (int i = 0; i < (state.plan.options.overlap_comm ? 2 : 1); ++i) {
+    bucket.buffers.push_back(state.builder.AddBuffer(buffer));
+    draft.Allocate(bucket.buffers.back());
+  }
+  bucket.current = 0;
   state.builder.Add(draft);
 }
 
@@ -345,8 +364,9 @@ void AddEagerGradient(LowerState& state, ParamId param, const TakenGradient& gra
   const std::int64_t capacity = state.plan.options.reduce_bucket;
   if (bucket.offset > 0 && bucket.offset + numel > capacity) {
     Flush(state, bucket);
+    bucket.current = state.plan.options.overlap_comm ? 1 - bucket.current : 0;
   }
-  if (!bucket.buffer.is_none() && numel <= capacity) {
+  if (!bucket.buffers.empty() && numel <= capacity) {
     AddCopy(state, bucket, param, gradient);
   } else {
     bucket.references.push_back(gradient);
@@ -362,12 +382,15 @@ void AddEagerEnd(LowerState& state, bool releases_buffers) {
   const bool resident = state.plan.options.stage == 3;
   for (auto& [dtype, bucket] : state.eager_buckets) {
     Flush(state, bucket);
-    if (releases_buffers && !resident && !bucket.buffer.is_none()) {
-      draft.Free(bucket.buffer);
-      bucket.buffer = BufferId::None();
+    if (releases_buffers && !resident) {
+      for (const BufferId buffer : bucket.buffers) {
+        draft.Free(buffer);
+      }
+      bucket.buffers.clear();
     }
   }
-  if (const TaskId last = state.builder.last(StreamRole::kReduce); resident && !last.is_none()) {
+  const bool own_stream = FlushStream(state) == StreamRole::kReduce;
+  if (const TaskId last = state.builder.last(StreamRole::kReduce); own_stream && !last.is_none()) {
     draft.waits.push_back(last);
   }
   state.builder.Add(draft);

@@ -305,15 +305,15 @@ void AddReduceGradient(LowerState& state, const GraphOutput& gradient) {
     kept = kept.is_none() ? TakeGradient(state, param, value).buffer : kept;
     return;
   }
-  if (state.eager()) {
-    OpenEagerBucket(state, param);
-    AddEagerGradient(state, param, TakeGradient(state, param, value));
-    return;
-  }
-  ReduceBucket& bucket = OpenBucket(state, param);
   const TakenGradient taken =
       kept.is_none() ? TakeGradient(state, param, value) : TakenGradient{kept, StorageId::None()};
   kept = BufferId::None();
+  if (state.eager()) {
+    OpenEagerBucket(state, param);
+    AddEagerGradient(state, param, taken);
+    return;
+  }
+  ReduceBucket& bucket = OpenBucket(state, param);
   AddToBucket(state, param, taken.buffer);
   if (!taken.storage.is_none()) {
     bucket.retained_storages.push_back(value.storage);

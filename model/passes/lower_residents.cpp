@@ -113,9 +113,9 @@ void AddBuckets(LowerState& state) {
     if (eager && state.plan.options.contiguous_gradients && group.trainable > 0) {
       EagerBucket& bucket = state.eager_buckets[group.dtype];
       bucket.dtype = group.dtype;
-      bucket.buffer = AddResident(
+      bucket.buffers.push_back(AddResident(
           state, BufferClass::kReduceBucket,
-          Bytes(state.plan.options.reduce_bucket * ElementBytes(state.bucket_dtype(group.dtype))));
+          Bytes(state.plan.options.reduce_bucket * ElementBytes(state.bucket_dtype(group.dtype)))));
     }
   }
   for (const auto& [dtype, capacities] : state.kept_capacities) {

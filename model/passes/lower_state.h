@@ -45,8 +45,9 @@ struct TakenGradient {
 /// Gradients of one dtype on their way to eager reduction (DeepSpeed's ipg bucket).
 struct EagerBucket {
   DType dtype = DType::kBFloat16;
-  BufferId buffer;          // that gradients are copied into, or None()
-  std::int64_t offset = 0;  // elements filled
+  std::vector<BufferId> buffers;  // that gradients are copied into, in turn; empty: they are not
+  std::size_t current = 0;        // of buffers: that takes gradients
+  std::int64_t offset = 0;        // elements filled
   std::vector<CollectiveCall> calls;
   std::vector<TakenGradient> references;  // instead of copies: one a call
 };

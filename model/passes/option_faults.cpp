@@ -87,6 +87,11 @@ std::vector<std::string> FindOptionFaults(const ScheduleOptions& options) {
   if (!eager && !options.contiguous_gradients) {
     return {"contiguous_gradients: false is for eager gradient_buckets"};
   }
+  if (options.overlap_comm && (!eager || options.stage == 3 || !options.contiguous_gradients)) {
+    return {
+        "overlap_comm is for eager gradient_buckets of stages 1 and 2 with contiguous_gradients; "
+        "stage 3's are always reduced on their own stream"};
+  }
   if (!eager && options.flatten != Flatten::kConcatenate) {
     return {"flatten: copy is for eager gradient_buckets"};
   }

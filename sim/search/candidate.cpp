@@ -57,7 +57,8 @@ class Hasher {
     Add(static_cast<std::uint64_t>(options.reduce_collective));
     Add(static_cast<std::uint64_t>(options.flush_collectives));
     Add(static_cast<std::uint64_t>(options.gradient_buckets));
-    Add((options.contiguous_gradients ? 1U : 0U) | (options.flatten == Flatten::kCopy ? 2U : 0U));
+    Add((options.contiguous_gradients ? 1U : 0U) | (options.flatten == Flatten::kCopy ? 2U : 0U) |
+        (options.overlap_comm ? 4U : 0U));
     Add(static_cast<std::uint64_t>(options.buffer_lifetime));
     Add(static_cast<std::uint64_t>(options.gradient_reduction));
     Add(static_cast<std::uint64_t>(options.communicators));

@@ -270,6 +270,7 @@ PlanSpec RandomSpec(Dice& dice, const Graph& graph) {
     options.gradient_buckets = GradientBuckets::kEager;
     options.contiguous_gradients = dice.OneIn(2);
     options.flatten = static_cast<Flatten>(dice.Below(2));
+    options.overlap_comm = options.stage != 3 && options.contiguous_gradients && dice.OneIn(2);
     options.buffer_lifetime = BufferLifetime::kStep;
     options.flush_collectives = FlushCollectives::kPerParameter;
     options.reduce_collective = ReduceCollective::kAllReduce;

@@ -202,13 +202,9 @@ void CheckPersistence(const DeepSpeedCheck& check) {
 
 void CheckOverlap(const DeepSpeedCheck& check, KeyScope scope) {
   const std::string_view path = "zero_optimization.overlap_comm";
-  const Json value = check.settings.Get(path);
-  const bool stage3 = (scope & kStage3) != 0;
-  if (value.is_boolean() && value.get<bool>() != stage3) {
+  if ((scope & kStage3) != 0 && check.settings.Get(path) == false) {
     check.faults.Add(check.settings.Pointer(path),
-                     std::string("not modelled: expected ") +
-                         (stage3 ? "true, DeepSpeed's default for ZeRO-3"
-                                 : "false, DeepSpeed's default for ZeRO-1 and 2"));
+                     "not modelled: expected true, DeepSpeed's default for ZeRO-3");
   }
 }
 

@@ -51,6 +51,7 @@ class SpecWriter {
       TakeKey(*key);
     }
     Give("gradient_accumulation_steps", ReadBatches(check_), "gradient_accumulation_steps");
+    GiveOverlap();
     GiveClipping();
     GiveNorm();
     GiveDTypes();
@@ -94,7 +95,8 @@ class SpecWriter {
                                                            "persistence_threshold", "max_live",
                                                            "max_reuse_distance"};
     constexpr std::int64_t kMostElements = std::int64_t{1} << 50;  // of a spec's key
-    constexpr std::array<std::string_view, 10> kLater = {"stage",
+    constexpr std::array<std::string_view, 11> kLater = {"stage",
+                                                         "overlap_comm",
                                                          "policy",
                                                          "gradient_accumulation_steps",
                                                          "gradient_clipping",
@@ -115,6 +117,14 @@ class SpecWriter {
     const bool any = key.option != "reduce_bucket";  // more than all there are is all
     Give(key.option, std::to_string(any ? std::min(count, kMostElements) : count) + " elements",
          key.path);
+  }
+
+  /// ZeRO-3 has it without a word of the plan.
+  void GiveOverlap() {
+    const std::string_view path = "zero_optimization.overlap_comm";
+    if ((scope_ & kEager12) != 0 && check_.settings.Get(path) == true) {
+      Give("overlap_comm", true, path);
+    }
   }
 
   /// GRADIENT_CLIPPING_DEFAULT is 1.0.

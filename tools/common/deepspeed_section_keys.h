@@ -16,9 +16,9 @@ inline constexpr auto kZeroKeys = std::to_array<DeepSpeedKey>({
     {"zero_optimization.contiguous_gradients", "", KeyType::kFlag, "true", KeyMeaning::kRead,
      kEager, "contiguous_gradients", "gradients are copied into a buffer as they come"},
     {"zero_optimization.overlap_comm", "", KeyType::kOptionalFlag, "null", KeyMeaning::kRead,
-     kEager, "",
-     "off for ZeRO-1 and 2 and on for ZeRO-3 here, DeepSpeed's defaults; the other "
-     "choice is refused"},
+     kEager, "overlap_comm",
+     "reductions on their own stream: off for ZeRO-1 and 2 where nothing is said; ZeRO-3 without "
+     "it is refused"},
     {"zero_optimization.reduce_scatter", "", KeyType::kFlag, "true", KeyMeaning::kRefused, kEager,
      "", "eager buckets are reduced as with true here"},
     {"zero_optimization.use_multi_rank_bucket_allreduce", "", KeyType::kFlag, "true",

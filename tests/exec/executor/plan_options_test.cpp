@@ -143,6 +143,13 @@ std::vector<OptionRow> Options() {
          spec.options.contiguous_gradients = false;
          spec.options.reduce_bucket = 4000;
        }},
+      {"EagerOverlapping",
+       {1, 2},
+       [](PlanSpec& spec) {
+         spec.options.gradient_buckets = GradientBuckets::kEager;
+         spec.options.overlap_comm = true;
+         spec.options.reduce_bucket = 2000;
+       }},
       {"EagerFlatByCopies",
        {1, 2, 3},
        [](PlanSpec& spec) {

@@ -224,6 +224,8 @@ INSTANTIATE_TEST_SUITE_P(
                [](PlanSpec& s) { s.options.gradient_buckets = GradientBuckets::kEager; }},
         Choice{"Scattered", "contiguous_gradients", "false",
                [](PlanSpec& s) { s.options.contiguous_gradients = false; }},
+        Choice{"Overlapping", "overlap_comm", "true",
+               [](PlanSpec& s) { s.options.overlap_comm = true; }},
         Choice{"FlatByCopies", "flatten", R"("copy")",
                [](PlanSpec& s) { s.options.flatten = Flatten::kCopy; }},
         Choice{"NoPrefetch", "prefetch_bucket", R"("0 elements")",

@@ -194,16 +194,78 @@ TEST(EagerBucketTest, FlatteningTakesAKernelForManyPartsOrForEach) {
   }
 }
 
+// The second gradient is copied into a buffer of its own while the first is reduced.
+TEST(EagerBucketTest, OverlapFillsASecondBufferWhileTheFirstIsReduced) {
+  PlanSpec spec = EagerSpec(2);
+  spec.options.reduce_bucket = 15;
+  spec.options.overlap_comm = true;
+  const Schedule schedule = LowerRight(spec);
+  EXPECT_THAT(ReductionTasks(schedule),
+              testing::ElementsAre("c reduce-grad-copy", "r pre-divide", "r reduce",
+                                   "r store-reduced", "c reduce-grad-copy", "r pre-divide",
+                                   "r flatten", "r reduce", "r unflatten", "r store-reduced"));
+  EXPECT_THAT(BytesOf(schedule, BufferClass::kReduceBucket), testing::ElementsAre(30, 30));
+  std::vector<BufferId> filled;
+  for (std::size_t i = 0; i < schedule.task_count(); ++i) {
+    for (const BufferUse& use : schedule.uses(TaskId(i))) {
+      if (schedule.task(TaskId(i)).kind == TaskKind::kReduceGradCopy && use.writes) {
+        filled.push_back(use.buffer);
+      }
+    }
+  }
+  ASSERT_EQ(filled.size(), 2U);
+  EXPECT_NE(filled[0], filled[1]);
+}
+
+// Of three reductions the third's bucket is the first's, which compute has waited for; the second
+// is still in flight then.
+TEST(EagerBucketTest, OverlapWaitsForTheReductionBeforeTheLast) {
+  PlanSpec spec = EagerSpec(2);
+  spec.options.gradient_accumulation_steps = 2;
+  spec.options.reduce_bucket = 15;
+  spec.options.overlap_comm = true;
+  const Schedule schedule = LowerRight(spec);
+  std::vector<TaskId> waited;
+  std::vector<TaskId> stores;
+  for (std::size_t i = 0; i < schedule.task_count(); ++i) {
+    const Task& task = schedule.task(TaskId(i));
+    if (task.kind == TaskKind::kStoreReduced) {
+      stores.push_back(TaskId(i));
+    } else if (task.kind == TaskKind::kWait) {
+      const auto waits = schedule.waits(TaskId(i));
+      waited.insert(waited.end(), waits.begin(), waits.end());
+    }
+  }
+  ASSERT_EQ(stores.size(), 4U);  // two a micro-step; its end waits for the second
+  EXPECT_THAT(waited, testing::IsSupersetOf({stores[0], stores[2]}));
+  EXPECT_THAT(waited, testing::Not(testing::Contains(stores[3])));
+}
+
+// The backward of the boundary copies gradients as they come: w2, then w1, added to those of the
+// micro-step before.
+TEST(EagerBucketTest, OverlapReducesZero1InItsLastBackward) {
+  PlanSpec spec = EagerSpec(1);
+  spec.options.gradient_accumulation_steps = 2;
+  spec.options.overlap_comm = true;
+  const Schedule schedule = LowerRight(spec);
+  ASSERT_EQ(Reductions(schedule).size(), 1U);
+  EXPECT_EQ(Reductions(schedule)[0].calls,
+            (std::vector<CollectiveCall>{{ParamId(1), 5, 0}, {ParamId(0), 15, 5}}));
+  EXPECT_THAT(BytesOf(schedule, BufferClass::kReduceBucket), testing::ElementsAre(2000, 2000));
+}
+
 TEST(EagerBucketTest, EveryConfigurationIsRight) {
   for (const int stage : {1, 2, 3}) {
     for (const std::int64_t bucket : {1, 10, 15, 1000}) {
-      for (const bool contiguous : {false, true}) {
+      for (const auto& [contiguous, overlap] :
+           {std::pair(false, false), std::pair(true, false), std::pair(true, true)}) {
         for (const auto reduction :
              {GradientReduction::kEachBackward, GradientReduction::kCoalesced}) {
           PlanSpec spec = EagerSpec(stage);
           spec.options.gradient_accumulation_steps = 3;
           spec.options.reduce_bucket = bucket;
           spec.options.contiguous_gradients = contiguous;
+          spec.options.overlap_comm = overlap && stage != 3;
           spec.options.gradient_reduction = reduction;
           LowerRight(spec);
         }

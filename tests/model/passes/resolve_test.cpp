@@ -161,6 +161,9 @@ INSTANTIATE_TEST_SUITE_P(
                "for deepspeed-eager, not deepcompile-0.19.8"},
         Misuse{"ScatteredGradients", [](PlanSpec& s) { s.options.contiguous_gradients = false; },
                "plan: contiguous_gradients: false is for eager gradient_buckets"},
+        Misuse{"OverlapOfDeepCompile", [](PlanSpec& s) { s.options.overlap_comm = true; },
+               "plan: overlap_comm is for eager gradient_buckets of stages 1 and 2 with "
+               "contiguous_gradients; stage 3's are always reduced on their own stream"},
         Misuse{"FlatByCopies", [](PlanSpec& s) { s.options.flatten = Flatten::kCopy; },
                "plan: flatten: copy is for eager gradient_buckets"},
         Misuse{"Zero2Of0171",

@@ -18,6 +18,15 @@ TEST(DeepSpeedConfigTest, DeepCompileHasItsPolicysDefaults) {
   }
 }
 
+TEST(DeepSpeedConfigTest, OverlapIsSaidToStagesOneAndTwoOnly) {
+  for (const int stage : {1, 2, 3}) {
+    Json config = Base(stage);
+    config["zero_optimization"]["overlap_comm"] = true;
+    EXPECT_EQ(SpecOf(config).options.overlap_comm, stage != 3);
+    EXPECT_FALSE(SpecOf(Base(stage)).options.overlap_comm);
+  }
+}
+
 TEST(DeepSpeedConfigTest, WithoutDeepCompileThePolicyIsEager) {
   Json config = Base(3);
   config["zero_optimization"].update({{"stage3_prefetch_bucket_size", 7},
