@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "model/passes/lower_state.h"
 
@@ -305,15 +306,17 @@ void AddReduceGradient(LowerState& state, const GraphOutput& gradient) {
     kept = kept.is_none() ? TakeGradient(state, param, value).buffer : kept;
     return;
   }
-  const TakenGradient taken =
-      kept.is_none() ? TakeGradient(state, param, value) : TakenGradient{kept, StorageId::None()};
-  kept = BufferId::None();
+  const auto take = [&] {
+    return kept.is_none() ? TakeGradient(state, param, value)
+                          : TakenGradient{std::exchange(kept, BufferId::None()), {}};
+  };
   if (state.eager()) {
     OpenEagerBucket(state, param);
-    AddEagerGradient(state, param, taken);
+    AddEagerGradient(state, param, take());
     return;
   }
   ReduceBucket& bucket = OpenBucket(state, param);
+  const TakenGradient taken = take();
   AddToBucket(state, param, taken.buffer);
   if (!taken.storage.is_none()) {
     bucket.retained_storages.push_back(value.storage);
