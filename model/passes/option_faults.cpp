@@ -54,55 +54,63 @@ std::string FindAlignmentFault(const ScheduleOptions& options) {
   return {};
 }
 
-}  // namespace
-
-std::vector<std::string> FindOptionFaults(const ScheduleOptions& options) {
-  for (const auto find : {FindKernelFault, FindDTypeFault, FindAlignmentFault}) {
-    if (std::string fault = find(options); !fault.empty()) {
-      return {std::move(fault)};
-    }
-  }
+/// What eager buckets exclude, and what only they have.
+std::string FindBucketFault(const ScheduleOptions& options) {
   const bool eager = options.gradient_buckets == GradientBuckets::kEager;
+  if (!eager && !options.contiguous_gradients) {
+    return "contiguous_gradients: false is for eager gradient_buckets";
+  }
+  if (options.overlap_comm && (!eager || options.stage == 3 || !options.contiguous_gradients)) {
+    return "overlap_comm is for eager gradient_buckets of stages 1 and 2 with "
+           "contiguous_gradients; "
+           "stage 3's are always reduced on their own stream";
+  }
+  if (!eager && options.flatten != Flatten::kConcatenate) {
+    return "flatten: copy is for eager gradient_buckets";
+  }
+  if (eager && options.gradient_reduction == GradientReduction::kEachMicroStep) {
+    return "gradient_reduction: each_micro_step is for DeepCompile's gradient_buckets";
+  }
+  if (eager && (options.flush_collectives == FlushCollectives::kOnePerBucket ||
+                options.buffer_lifetime != BufferLifetime::kStep ||
+                options.reduce_collective != ReduceCollective::kAllReduce)) {
+    return "gradient_buckets: eager ones are reduced whole and live for a step; reduce_scatter, "
+           "one_per_bucket and buffer_lifetime are for DeepCompile's";
+  }
+  return {};
+}
+
+/// What the plan's stage excludes.
+std::string FindStageFault(const ScheduleOptions& options) {
   const bool one_per_bucket = options.flush_collectives == FlushCollectives::kOnePerBucket;
   if (one_per_bucket && CutByParameter(options)) {
-    return {
-        "flush_collectives: one_per_bucket is for all_reduce in stages 1 and 2; where partitions "
-        "are cut parameter by parameter, one reduce-scatter over a bucket would mix them"};
+    return "flush_collectives: one_per_bucket is for all_reduce in stages 1 and 2; where "
+           "partitions are cut parameter by parameter, one reduce-scatter over a bucket would "
+           "mix them";
   }
   if (options.gather_engine == Engine::kCopyEngine && options.stage != 3) {
-    return {
-        "gather_engine: copy_engine is for stage 3, whose parameters lie in other ranks' memory"};
+    return "gather_engine: copy_engine is for stage 3, whose parameters lie in other ranks' memory";
   }
   if (options.fuse_casts && (options.stage != 3 || options.gather_engine != Engine::kNccl)) {
-    return {
-        "fuse_casts is for stage 3 and gather_engine nccl: each rank casts its shard before the "
-        "gather, where other stages gather nothing and copy engines read the shards themselves"};
+    return "fuse_casts is for stage 3 and gather_engine nccl: each rank casts its shard before the "
+           "gather, where other stages gather nothing and copy engines read the shards themselves";
   }
   if (options.offload_parameters &&
       (options.stage != 3 || options.gather_engine != Engine::kNccl)) {
-    return {
-        "offload_parameters is for stage 3 and gather_engine nccl: shards leave the GPU, where "
-        "other stages keep parameters whole and copy engines read them"};
+    return "offload_parameters is for stage 3 and gather_engine nccl: shards leave the GPU, where "
+           "other stages keep parameters whole and copy engines read them";
   }
-  if (!eager && !options.contiguous_gradients) {
-    return {"contiguous_gradients: false is for eager gradient_buckets"};
-  }
-  if (options.overlap_comm && (!eager || options.stage == 3 || !options.contiguous_gradients)) {
-    return {
-        "overlap_comm is for eager gradient_buckets of stages 1 and 2 with contiguous_gradients; "
-        "stage 3's are always reduced on their own stream"};
-  }
-  if (!eager && options.flatten != Flatten::kConcatenate) {
-    return {"flatten: copy is for eager gradient_buckets"};
-  }
-  if (eager && options.gradient_reduction == GradientReduction::kEachMicroStep) {
-    return {"gradient_reduction: each_micro_step is for DeepCompile's gradient_buckets"};
-  }
-  if (eager && (one_per_bucket || options.buffer_lifetime != BufferLifetime::kStep ||
-                options.reduce_collective != ReduceCollective::kAllReduce)) {
-    return {
-        "gradient_buckets: eager ones are reduced whole and live for a step; reduce_scatter, "
-        "one_per_bucket and buffer_lifetime are for DeepCompile's"};
+  return {};
+}
+
+}  // namespace
+
+std::vector<std::string> FindOptionFaults(const ScheduleOptions& options) {
+  for (const auto find :
+       {FindKernelFault, FindDTypeFault, FindAlignmentFault, FindStageFault, FindBucketFault}) {
+    if (std::string fault = find(options); !fault.empty()) {
+      return {std::move(fault)};
+    }
   }
   return {};
 }
