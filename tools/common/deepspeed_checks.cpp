@@ -36,9 +36,8 @@ void CompleteBatches(Batches& sizes, std::int64_t ranks) {
     sizes.steps = steps;
   } else if (sizes.micro && !sizes.whole) {
     sizes.steps = sizes.steps.value_or(1);
-    constexpr std::int64_t kMost = INT64_MAX / kMostSteps;
-    const bool fits = *sizes.micro > 0 && *sizes.steps > 0 && *sizes.steps <= kMostSteps &&
-                      *sizes.micro <= kMost / ranks;
+    const bool fits =
+        *sizes.micro > 0 && *sizes.steps > 0 && *sizes.steps <= INT64_MAX / ranks / *sizes.micro;
     sizes.whole = fits ? *sizes.micro * *sizes.steps * ranks : 0;
   }
 }
@@ -67,9 +66,9 @@ void CheckAutocast(const DeepSpeedCheck& check) {
   const bool on = settings.IsOn("torch_autocast.enabled");
   const Json name = settings.Get("torch_autocast.dtype");
   const auto dtype = name.is_string() ? FindDeepSpeedDType(name.get<std::string>()) : std::nullopt;
-  if (on && !dtype) {
+  if (on && (!dtype || *dtype == DType::kFloat32)) {
     check.faults.Add(settings.Pointer("torch_autocast.dtype"),
-                     "expected \"bfloat16\" or \"float16\" with torch_autocast");
+                     "not modelled: expected \"bfloat16\" or \"float16\" with torch_autocast");
     return;
   }
   const std::string asked = on ? std::string(DTypeName(*dtype)) : "none";
@@ -146,8 +145,8 @@ void CheckOffload(const DeepSpeedCheck& check, KeyScope scope) {
         on_cpu ? settings.Pointer(device) : settings.Pointer("compile.offload_parameters"),
         on_cpu ? "not modelled without compile.offload_parameters (spec: "
                  "offload_parameters)"
-               : "moves nothing unless zero_optimization.offload_param has the device "
-                 "\"cpu\"");
+               : "not modelled: moves nothing unless zero_optimization.offload_param has the "
+                 "device \"cpu\"");
   }
   if (on_cpu && !settings.IsOn("zero_optimization.offload_param.pin_memory")) {
     check.faults.Add(settings.Pointer("zero_optimization.offload_param.pin_memory"),
@@ -213,25 +212,42 @@ void CheckOptimizerDTypes(const DeepSpeedCheck& check, DType dtype) {
   const DeepSpeedSettings& settings = check.settings;
   const std::string_view masters = "bf16.bf16_master_weights_and_grads";
   const std::string_view states = "bf16.bf16_optimizer_states";
-  if (dtype == DType::kBFloat16 && settings.IsOn(masters) != settings.IsOn(states)) {
+  if (settings.IsOn(masters) != settings.IsOn(states)) {
     const bool alone = settings.IsOn(masters);
     check.faults.Add(settings.Pointer(alone ? masters : states),
                      alone ? "not modelled without bf16_optimizer_states: DeepSpeed then asks for "
                              "an optimizer on the CPU"
                            : "DeepSpeed takes it with bf16_master_weights_and_grads alone");
+  } else if (settings.IsOn(masters) && dtype != DType::kBFloat16) {
+    check.faults.Add(settings.Pointer(masters), "not modelled without bf16.enabled");
   }
   const std::string_view path = "data_types.grad_accum_dtype";
   const Json name = settings.Get(path);
-  const auto kept = name.is_string() ? FindDeepSpeedDType(name.get<std::string>()) : std::nullopt;
-  if (!kept || *kept == dtype) {
+  const auto kept = name.is_string() ? FindDeepSpeedDType(name.get<std::string>()) : dtype;
+  if (kept == dtype) {
     return;
   }
-  if (*kept != DType::kFloat32) {
+  if (kept != DType::kFloat32) {
     check.faults.Add(settings.Pointer(path), "not modelled: expected the model's dtype or fp32");
   } else if (settings.Get("zero_optimization.stage") == 1) {
     check.faults.Add(settings.Pointer(path),
                      "not modelled for ZeRO-1: DeepSpeed then runs another optimizer "
                      "(BF16_Optimizer)");
+  }
+}
+
+/// What DeepSpeed's classes check of two keys together.
+void CheckRanges(const DeepSpeedCheck& check) {
+  const DeepSpeedSettings& settings = check.settings;
+  const std::string_view ratio = "zero_optimization.offload_optimizer.ratio";
+  if (settings.Get(ratio).get<double>() < 1 && settings.Get("zero_optimization.stage") != 3) {
+    check.faults.Add(settings.Pointer(ratio), "DeepSpeed takes less than 1 for ZeRO-3 alone");
+  }
+  for (const std::string_view path : {"fp16.loss_scale_window", "fp16.min_loss_scale"}) {
+    if (settings.IsOn("fp16.enabled") && settings.Get("fp16.loss_scale") == 0 &&
+        CountOf(settings, path) <= 0) {
+      check.faults.Add(settings.Pointer(path), "DeepSpeed expects 1 or more with loss_scale 0");
+    }
   }
 }
 
@@ -256,17 +272,22 @@ std::int64_t ReadBatches(const DeepSpeedCheck& check) {
   const auto asked = sizes.whole;
   CompleteBatches(sizes, check.job.ranks);
   const std::int64_t steps = *sizes.steps;
-  const bool positive = *sizes.micro > 0 && steps > 0 && steps <= kMostSteps && *sizes.whole > 0;
+  const bool positive = *sizes.micro > 0 && steps > 0 && *sizes.whole > 0;
   const bool agree = positive && *sizes.micro <= *sizes.whole / steps / check.job.ranks &&
                      *sizes.micro * steps * check.job.ranks == *sizes.whole;
   if (!agree) {
     const std::string_view place = asked ? std::string_view("train_batch_size") : path;
     check.faults.Add(settings.Pointer(place),
                      "expected train_batch_size = micro batch * accumulation steps * " +
-                         std::to_string(check.job.ranks) +
-                         " ranks, each 1 or more and at most 65535 steps, found " +
+                         std::to_string(check.job.ranks) + " ranks, each 1 or more, found " +
                          std::to_string(*sizes.whole) + " = " + std::to_string(*sizes.micro) +
                          " * " + std::to_string(steps) + " * " + std::to_string(check.job.ranks));
+    return 1;
+  }
+  if (steps > kMostSteps) {
+    check.faults.Add(settings.Pointer("gradient_accumulation_steps"),
+                     "not modelled: " + std::to_string(steps) + " micro-steps, more than " +
+                         std::to_string(kMostSteps));
     return 1;
   }
   CheckRows(check, *sizes.micro, path);
@@ -296,6 +317,7 @@ void CheckDTypes(const DeepSpeedCheck& check) {
 void CheckCombinations(const DeepSpeedCheck& check, KeyScope scope) {
   const DeepSpeedSettings& settings = check.settings;
   CheckOffload(check, scope);
+  CheckRanges(check);
   if ((scope & kEager) != 0 && settings.IsOn("torch_autocast.enabled")) {
     check.faults.Add(settings.Pointer("torch_autocast.enabled"),
                      "not modelled without compile.deepcompile: eager DeepSpeed gathers and "

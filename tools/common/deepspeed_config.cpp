@@ -236,8 +236,9 @@ DeepSpeedSpec ReadDeepSpeedConfig(const Json& document,
   const DeepSpeedSettings settings(document, job, faults);
   const Json stage = settings.Get("zero_optimization.stage");
   if (stage == 0 || !stage.is_number()) {
-    faults.Add(settings.Pointer("zero_optimization.stage"),
-               "ZeRO is off, so there is nothing to schedule: expected stage 1, 2 or 3");
+    faults.Add(
+        settings.Pointer("zero_optimization.stage"),
+        "not modelled: ZeRO is off, so there is nothing to schedule; expected stage 1, 2 or 3");
     faults.ThrowIfAny();
   }
   const bool deepcompile = settings.IsOn("compile.deepcompile");

@@ -22,10 +22,17 @@ std::vector<DeepSpeedKey> AllKeys() {
   return all;
 }
 
-constexpr std::array<std::string_view, 15> kTypeNames = {
-    "flag",           "flag or null", "whole number", "number", "0 to 3", "none, cpu, nvme",
-    "list of passes", "flag",         "whole number", "number", "text",   "object",
-    "object or null", "object",       "any"};
+constexpr std::array<std::string_view, 22> kTypeNames = {
+    "flag",          "whole number", "number", "0 to 1", "0 or more",     "whole number",
+    "0 to 3",        "text",         "",       "list",   "list of texts", "",
+    "dtype",         "truth",        "flag",   "flag",   "whole number",  "number",
+    "list of texts", "object",       "object", "any"};
+
+std::string TypeText(const DeepSpeedKey& key) {
+  const std::string name(kTypeNames[static_cast<std::size_t>(key.type)]);
+  const std::string choices(key.choices);
+  return key.choices.empty() ? name : name.empty() ? choices : name + " of " + choices;
+}
 
 constexpr std::array<std::string_view, 4> kMeaningNames = {"read", "no effect", "refused",
                                                            "removed in 0.19.8"};
@@ -110,6 +117,11 @@ const DeepSpeedKey* FindDeepSpeedKey(std::string_view section, std::string_view 
   return found == keys.end() || name.empty() ? nullptr : &*found;
 }
 
+bool IsStrictSection(std::string_view section) {
+  const DeepSpeedKey* key = FindDeepSpeedKey(SectionOf(section), LastName(section));
+  return key != nullptr && key->type == KeyType::kStrictSection;
+}
+
 std::string_view FindMeantEffect(std::string_view name) {
   for (std::size_t begin = 0; begin <= name.size();) {
     const std::size_t end = std::min(name.find('_', begin), name.size());
@@ -169,12 +181,16 @@ std::string PrintDeepSpeedKeys() {
       "- **removed in 0.19.8**: refused, as DeepSpeed refuses it.\n\n"
       "A key has its meaning under the policies and stages of the column \"for\"; elsewhere it has "
       "no effect.\n\n"
+      "A type is what DeepSpeed takes: a flag is also 1 and \"off\", a number also \"8\", as "
+      "pydantic reads them; a truth is what Python takes for one (\"false\" is true). Null is "
+      "taken "
+      "where it is the default.\n\n"
       "| key | type | default | dc-sim | for | |\n| --- | --- | --- | --- | --- | --- |\n";
   for (const DeepSpeedKey& key : DeepSpeedKeys()) {
     const std::string alias = key.alias.empty() ? "" : ", `" + std::string(key.alias) + "`";
     const std::string fallback = key.fallback.empty() ? "" : "`" + std::string(key.fallback) + "`";
     page.append("| `").append(key.path).append("`").append(alias).append(" | ");
-    page.append(kTypeNames[static_cast<std::size_t>(key.type)]).append(" | ").append(fallback);
+    page.append(TypeText(key)).append(" | ").append(fallback);
     page.append(" | ").append(MeaningText(key)).append(" | ").append(ScopeText(key.scope));
     page.append(" | ").append(key.why).append(" |\n");
   }

@@ -7,24 +7,32 @@
 
 namespace dcsim {
 
-/// How DeepSpeed 0.19.8 takes a value. Keys of its pydantic classes (kFlag to kDevice) also take
-/// texts and numbers that stand for one, as pydantic does.
+/// How DeepSpeed 0.19.8 takes a value. Null is taken where it is the default. Keys of its pydantic
+/// classes (kFlag to kTexts) also take texts and numbers that stand for one, as pydantic does.
+/// DeepSpeed checks nothing of the plain ones and of open sections: dc-sim does.
 enum class KeyType : std::uint8_t {
   kFlag,
-  kOptionalFlag,  // or null
-  kCount,         // a whole number
+  kCount,  // a whole number
   kNumber,
-  kStage,            // 0 to 3
-  kDevice,           // "none", "cpu" or "nvme"
-  kPasses,           // null, or a list of "z1", "z3", "autosp" and "autotp"
-  kPlainFlag,        // as Python takes a truth value: DeepSpeed checks nothing
-  kPlainCount,       // a number that DeepSpeed calculates with, unchecked; null is none
-  kPlainNumber,      // the same, with a fraction
-  kText,             // or null
-  kStrictSection,    // an object: a key that it does not have is an error
-  kOptionalSection,  // the same, or null
-  kOpenSection,      // an object in which DeepSpeed looks for its keys and ignores others
-  kAny,              // DeepSpeed checks nothing that matters here
+  kShare,       // a number from 0 to 1
+  kScale,       // a number of 0 or more, and no flag
+  kScaleCount,  // a whole number, and no flag
+  kStage,       // 0 to 3
+  kText,
+  kChoice,  // one of `choices`
+  kList,    // of `choices`, or of anything where there are none
+  kTexts,   // a list of texts, or one text
+  kWord,    // one of `choices`, in capitals or not
+  kDType,
+  kTruth,      // anything, as Python takes a truth value
+  kWholeFlag,  // true, false or a whole number, of which 0 is false
+  kPlainFlag,  // true, false, 0 or 1
+  kPlainCount,
+  kPlainNumber,
+  kPlainTexts,
+  kStrictSection,  // an object: a key that it does not have is an error
+  kOpenSection,    // an object in which DeepSpeed looks for its keys and ignores others
+  kAny,            // DeepSpeed checks nothing that matters here
 };
 
 /// What dc-sim does with a key.
@@ -58,6 +66,7 @@ struct DeepSpeedKey {
   std::string_view option;         // kRead: the plan spec's key, where one key gives one
   std::string_view why;            // what it does, or why it has no effect or is refused
   std::int64_t least = INT64_MIN;  // of kCount
+  std::string_view choices = {};   // "none, cpu, nvme"
 };
 
 /// All keys that DeepSpeed 0.19.8 knows and some that trainers add, by section.
@@ -69,6 +78,9 @@ const DeepSpeedKey* FindDeepSpeedKey(std::string_view section, std::string_view 
 /// What a key that DeepSpeed 0.19.8 does not look for would change if it did, by a word of its name
 /// ("fp8" of "fp8_training"); empty where no word says that it is more than a remark.
 std::string_view FindMeantEffect(std::string_view name);
+
+/// True for a section whose class refuses keys that it does not have.
+bool IsStrictSection(std::string_view section);
 
 /// ", did you mean 'x'?" among the keys of a section.
 std::string NearestDeepSpeedKey(std::string_view section, std::string_view name);

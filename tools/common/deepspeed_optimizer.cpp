@@ -50,36 +50,59 @@ void CheckParameters(const DeepSpeedCheck& check, const std::string& type, bool 
     if (name != "max_grad_norm" && std::find(known.begin(), known.end(), name) == known.end()) {
       check.faults.Add(pointer + "/" + name, "DeepSpeed's " + type + " has no parameter '" + name +
                                                  "'" + DidYouMean(name, known));
-    } else if (name == "amsgrad" && value != false && value != "auto") {
-      check.faults.Add(pointer + "/" + name, "not modelled: a state more");
-    } else if (name == "differentiable" && value != false) {
-      check.faults.Add(pointer + "/" + name, "not modelled");
     }
   }
 }
 
-bool IsSet(const Json& params, const char* name) {
-  const Json value = params.is_object() ? params.value(name, Json()) : Json();
-  return value == true || value == 1;
+/// Of PyTorch's classes, which look at their numbers; "auto" is the caller's.
+void CheckTorchNumbers(const DeepSpeedCheck& check) {
+  const DeepSpeedSettings& settings = check.settings;
+  const auto number = [&settings](std::string_view path) {
+    const Json value = settings.Get(path);
+    return value.is_boolean() ? Json(value == true ? 1 : 0) : value;
+  };
+  for (const std::string_view path :
+       {"optimizer.params.lr", "optimizer.params.eps", "optimizer.params.weight_decay",
+        "optimizer.params.momentum"}) {
+    const Json value = number(path);
+    if (settings.Has(path) && !(value.is_number() && value >= 0)) {
+      check.faults.Add(settings.Pointer(path), "PyTorch expects a number of 0 or more");
+    }
+  }
+  const Json betas = settings.Get("optimizer.params.betas");
+  const auto fits = [](const Json& beta) { return beta.is_number() && beta >= 0 && beta < 1; };
+  if (settings.Has("optimizer.params.betas") &&
+      !(betas.is_array() && betas.size() == 2 && std::all_of(betas.begin(), betas.end(), fits))) {
+    check.faults.Add(settings.Pointer("optimizer.params.betas"),
+                     "PyTorch expects two numbers from 0 to below 1");
+  }
+  if (settings.IsOn("optimizer.params.fused") && settings.IsOn("optimizer.params.foreach")) {
+    check.faults.Add(settings.Pointer("optimizer.params.fused"),
+                     "PyTorch takes one of fused and foreach");
+  }
+  const Json momentum = number("optimizer.params.momentum");
+  if (settings.IsOn("optimizer.params.nesterov") &&
+      !(momentum.is_number() && momentum > 0 && number("optimizer.params.dampening") == 0)) {
+    check.faults.Add(settings.Pointer("optimizer.params.nesterov"),
+                     "PyTorch expects a momentum and no dampening with it");
+  }
 }
 
 /// PyTorch's kernels by its own parameters; with neither it takes multi-tensor kernels on a GPU.
-std::string_view TorchKernels(const Json& params) {
-  if (IsSet(params, "fused")) {
+std::string_view TorchKernels(const DeepSpeedSettings& settings) {
+  if (settings.IsOn("optimizer.params.fused")) {
     return "fused";
   }
-  const Json foreach = params.is_object() ? params.value("foreach", Json()) : Json();
-  return foreach == false ? "for_loop" : "foreach";
+  return settings.Get("optimizer.params.foreach") == false ? "for_loop" : "foreach";
 }
 
 /// Whose kernels run, and what they update (_configure_basic_optimizer). Nothing for others.
 std::optional<Json> FindAlgorithm(const DeepSpeedSettings& settings, const std::string& name) {
-  const Json params = settings.Get("optimizer.params");
   if (name == "adamw" || name == "adam") {
     const bool decays = name == "adamw" || settings.IsOn("optimizer.params.adam_w_mode");
     const bool torch_adam = settings.IsOn("optimizer.params.torch_adam");
     return Json{{"optimizer_algorithm", decays ? "adamw" : "adam"},
-                {"optimizer", torch_adam ? TorchKernels(params) : "deepspeed-fused"}};
+                {"optimizer", torch_adam ? TorchKernels(settings) : "deepspeed-fused"}};
   }
   if (name == "lion") {
     return Json{{"optimizer_algorithm", "lion"}, {"optimizer", "deepspeed-fused"}};
@@ -88,7 +111,7 @@ std::optional<Json> FindAlgorithm(const DeepSpeedSettings& settings, const std::
     const Json momentum = settings.Get("optimizer.params.momentum");
     const bool keeps = momentum.is_number() && momentum != 0;
     return Json{{"optimizer_algorithm", keeps ? "sgd-momentum" : "sgd"},
-                {"optimizer", TorchKernels(params)}};
+                {"optimizer", TorchKernels(settings)}};
   }
   return std::nullopt;
 }
@@ -122,7 +145,11 @@ OptimizerChoice ReadOptimizer(const DeepSpeedCheck& check) {
     check.faults.Add(settings.Pointer("compile.offload_opt_states"),
                      "not modelled for SGD with momentum, whose state its passes do not move");
   }
-  CheckParameters(check, name, settings.IsOn("optimizer.params.torch_adam"));
+  const bool torch_adam = settings.IsOn("optimizer.params.torch_adam");
+  CheckParameters(check, name, torch_adam);
+  if (name == "SGD" || (torch_adam && name != "lion")) {
+    CheckTorchNumbers(check);
+  }
   return {*options, ""};
 }
 

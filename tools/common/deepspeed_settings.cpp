@@ -8,13 +8,6 @@
 namespace dcsim {
 namespace {
 
-/// The class of a section refuses keys that it does not have.
-bool IsStrict(std::string_view section) {
-  const DeepSpeedKey* key = FindDeepSpeedKey(SectionOf(section), LastName(section));
-  return key != nullptr &&
-         (key->type == KeyType::kStrictSection || key->type == KeyType::kOptionalSection);
-}
-
 /// Of a key that nobody reads: it asks for nothing, or for groups of one rank.
 bool IsOff(const Json& value) {
   if (value.is_object() && value.contains("enabled")) {
@@ -101,7 +94,7 @@ void DeepSpeedSettings::TakeUnknown(const std::string& section,
                                     const Json& value,
                                     const std::string& pointer) {
   const std::string_view effect = FindMeantEffect(name);
-  if (IsStrict(section)) {
+  if (IsStrictSection(section)) {
     faults_.Add(pointer, "DeepSpeed 0.19.8 has no key '" + name + "' here" +
                              NearestDeepSpeedKey(section, name));
   } else if (section.empty() || section == "data_types" || section == "torch_autocast" ||
@@ -120,12 +113,11 @@ void DeepSpeedSettings::Take(const DeepSpeedKey& key,
                              const std::string& pointer) {
   if (Has(key.path)) {
     faults_.Add(pointer,
-                "the same key as " + Pointer(key.path).substr(1) + ": expected one of both");
+                "the same key as " + Pointer(key.path).substr(1) + ": dc-sim expects one of both");
     return;
   }
   pointers_.insert_or_assign(std::string(key.path), pointer);
-  if (value == "auto") {
-    FillAuto(key, pointer);
+  if (value == "auto" && FillAuto(key, pointer)) {
     return;
   }
   if (key.path == "zero_optimization" && value.is_boolean()) {
@@ -133,16 +125,19 @@ void DeepSpeedSettings::Take(const DeepSpeedKey& key,
     Put(*FindDeepSpeedKey("zero_optimization", "stage"), value == true ? 1 : 0, pointer);
     return;
   }
-  if (key.path == "bf16" && value.is_null()) {
+  if (pointer == "/bfloat16" && value.is_null()) {
+    faults_.Add(pointer, "DeepSpeed expects an object, found null");
     return;
   }
   TakenValue taken = TakeDeepSpeedValue(key, value);
   if (!taken.fault.empty()) {
-    faults_.Add(pointer, taken.fault);
+    const bool unfilled = value == "auto" && key.type != KeyType::kChoice;
+    faults_.Add(
+        pointer,
+        taken.fault + (unfilled ? ", which Hugging Face's Trainer does not fill in here" : ""));
     return;
   }
-  const bool section = key.type == KeyType::kStrictSection || key.type == KeyType::kOpenSection ||
-                       key.type == KeyType::kOptionalSection;
+  const bool section = key.type == KeyType::kStrictSection || key.type == KeyType::kOpenSection;
   Put(key, std::move(taken.value), pointer);
   if (section && value.is_object()) {
     Walk(value, std::string(key.path), pointer);
@@ -162,33 +157,36 @@ void DeepSpeedSettings::Fill(const DeepSpeedKey& key,
   Put(key, value, pointer);
 }
 
-/// transformers/integrations/deepspeed.py, HfTrainerDeepSpeedConfig.
-void DeepSpeedSettings::FillAuto(const DeepSpeedKey& key, const std::string& pointer) {
+/// transformers/integrations/deepspeed.py, HfTrainerDeepSpeedConfig, which knows keys by one of
+/// their names; and DeepSpeed's own classes, which leave "auto" out.
+bool DeepSpeedSettings::FillAuto(const DeepSpeedKey& key, const std::string& pointer) {
   const DType dtype = RecordedDType(job_.graph);
-  if (key.path == "train_micro_batch_size_per_gpu") {
+  const std::string_view name = std::string_view(pointer).substr(1);
+  if (name == "train_micro_batch_size_per_gpu") {
     Fill(key, RecordedRows(job_.graph).value_or(1), pointer);
-  } else if (key.path == "gradient_accumulation_steps") {
+  } else if (name == "gradient_accumulation_steps") {
     Fill(key, 1, pointer);
-  } else if (key.path == "train_batch_size") {
+  } else if (name == "train_batch_size") {
     filled_.push_back("train_batch_size by the other two and the ranks");
-  } else if (key.path == "gradient_clipping") {
+  } else if (name == "gradient_clipping") {
     Fill(key, 1.0, pointer);
-  } else if (key.path == "bf16.enabled") {
+  } else if (name == "bf16/enabled") {
     Fill(key, dtype == DType::kBFloat16, pointer);
-  } else if (key.path == "fp16.enabled") {
+  } else if (name == "fp16/enabled") {
     Fill(key, dtype == DType::kFloat16, pointer);
-  } else if (key.path == "zero_optimization.reduce_bucket_size" ||
-             key.path == "zero_optimization.prefetch_bucket_size" ||
-             key.path == "zero_optimization.param_persistence_threshold") {
+  } else if (name == "zero_optimization/reduce_bucket_size" ||
+             (stage3_ && (name == "zero_optimization/stage3_prefetch_bucket_size" ||
+                          name == "zero_optimization/stage3_param_persistence_threshold"))) {
     FillFromHiddenSize(key, pointer);
-  } else if (IsStrict(SectionOf(key.path)) || key.meaning == KeyMeaning::kNoEffect ||
-             key.fallback == "\"auto\"") {
-    filled_.push_back(pointer.substr(1) + " DeepSpeed's default");
+  } else if (name == "optimizer/params/lr" || name == "optimizer/params/betas" ||
+             name == "optimizer/params/eps" || name == "optimizer/params/weight_decay") {
+    filled_.push_back(std::string(name) + " the caller's argument");
+  } else if (IsStrictSection(SectionOf(key.path))) {
+    filled_.push_back(std::string(name) + " DeepSpeed's default");
   } else {
-    faults_.Add(pointer,
-                "\"auto\" is nothing that Hugging Face's Trainer fills in here: write a "
-                "value");
+    return false;
   }
+  return true;
 }
 
 void DeepSpeedSettings::FillFromHiddenSize(const DeepSpeedKey& key, const std::string& pointer) {
@@ -202,8 +200,6 @@ void DeepSpeedSettings::FillFromHiddenSize(const DeepSpeedKey& key, const std::s
   const std::int64_t size = hidden.get<std::int64_t>();
   if (key.path == "zero_optimization.reduce_bucket_size") {
     Fill(key, size * size, pointer);
-  } else if (!stage3_) {
-    filled_.push_back(pointer.substr(1) + " DeepSpeed's default");
   } else if (key.path == "zero_optimization.prefetch_bucket_size") {
     Fill(key, static_cast<std::int64_t>(0.9 * static_cast<double>(size * size)), pointer);
   } else {

@@ -47,7 +47,7 @@ class DeepSpeedSettings {
                    const std::string& name,
                    const Json& value,
                    const std::string& pointer);
-  void FillAuto(const DeepSpeedKey& key, const std::string& pointer);
+  bool FillAuto(const DeepSpeedKey& key, const std::string& pointer);
   void Fill(const DeepSpeedKey& key, const Json& value, const std::string& pointer);
   void FillFromHiddenSize(const DeepSpeedKey& key, const std::string& pointer);
   void Put(const DeepSpeedKey& key, Json value, const std::string& pointer);

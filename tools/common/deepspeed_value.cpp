@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <cmath>
+#include <vector>
 
 #include "model/base/text.h"
 
@@ -47,6 +48,17 @@ std::optional<bool> FindFlag(const Json& value) {
   return std::nullopt;
 }
 
+/// Underscores between digits, as Python takes them; nothing where they stand elsewhere.
+std::optional<std::string> WithoutUnderscores(std::string_view written) {
+  std::string text(written);
+  if (text.starts_with('_') || text.ends_with('_') || text.find("__") != std::string::npos ||
+      text.starts_with("-_")) {
+    return std::nullopt;
+  }
+  text.erase(std::remove(text.begin(), text.end(), '_'), text.end());
+  return text;
+}
+
 /// "2_000" and "2.0" stand for a whole number, "2e3" does not.
 std::optional<std::int64_t> FindWholeText(std::string_view written) {
   std::string text = Stripped(written);
@@ -58,12 +70,11 @@ std::optional<std::int64_t> FindWholeText(std::string_view written) {
   if (text.starts_with('+')) {
     text.erase(0, 1);
   }
-  const bool outside = text.starts_with('_') || text.ends_with('_') ||
-                       text.find("__") != std::string::npos || text.find("-_") == 0;
-  if (outside) {
+  const auto plain = WithoutUnderscores(text);
+  if (!plain) {
     return std::nullopt;
   }
-  text.erase(std::remove(text.begin(), text.end(), '_'), text.end());
+  text = *plain;
   const std::size_t digits = text.starts_with('-') ? 1 : 0;
   const std::size_t first = text.find_first_not_of('0', digits);
   if (first != std::string::npos && first > digits) {
@@ -114,99 +125,177 @@ TakenValue Refuse(const std::string& expected, const Json& value) {
   return {Json(), "expected " + expected + ", found " + found};
 }
 
+/// What DeepSpeed does not check.
+TakenValue RefuseHere(const std::string& expected, const Json& value) {
+  return {Json(), "dc-sim expects " + Refuse(expected, value).fault.substr(9)};
+}
+
+bool IsTrue(const Json& value) {
+  const bool zero = value.is_number() && value == 0;
+  const bool nothing = value == "" || value == false || zero;
+  return !nothing && !value.empty();
+}
+
+std::vector<std::string_view> ChoicesOf(const DeepSpeedKey& key) {
+  std::vector<std::string_view> choices;
+  for (std::string_view rest = key.choices; !rest.empty();) {
+    const std::size_t end = std::min(rest.find(", "), rest.size());
+    choices.push_back(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 2, rest.size()));
+  }
+  return choices;
+}
+
+bool IsAmong(const std::vector<std::string_view>& choices, std::string_view name) {
+  return std::find(choices.begin(), choices.end(), name) != choices.end();
+}
+
+TakenValue TakeFlag(const DeepSpeedKey& /*key*/, const Json& value) {
+  const auto flag = FindFlag(value);
+  return flag ? TakenValue{Json(*flag), ""} : Refuse("true or false", value);
+}
+
 TakenValue TakeCount(const DeepSpeedKey& key, const Json& value) {
   const auto whole = FindWhole(value);
   const std::string least =
       key.least == INT64_MIN ? "" : " of " + std::to_string(key.least) + " or more";
-  if (!whole || *whole < key.least) {
-    return Refuse("a whole number" + least, value);
-  }
-  return {Json(*whole), ""};
+  return whole && *whole >= key.least ? TakenValue{Json(*whole), ""}
+                                      : Refuse("a whole number" + least, value);
 }
 
-/// DeepSpeed calculates with these as they are: a text fails there.
-TakenValue TakePlain(const DeepSpeedKey& key, const Json& value) {
-  if (value.is_null()) {
-    return {value, ""};
-  }
-  if (key.type == KeyType::kPlainFlag) {
-    return value.is_boolean() || value == 0 || value == 1
-               ? TakenValue{Json(value == true || value == 1), ""}
-               : Refuse("true or false", value);
-  }
-  if (!value.is_number() && !value.is_boolean()) {
-    return Refuse(key.type == KeyType::kPlainCount ? "a whole number" : "a number", value);
-  }
-  if (key.type == KeyType::kPlainCount) {
-    const auto whole = FindWhole(value);
-    return whole ? TakenValue{Json(*whole), ""} : Refuse("a whole number", value);
-  }
-  return {Json(*FindFraction(value)), ""};
+TakenValue TakeNumber(const DeepSpeedKey& /*key*/, const Json& value) {
+  const auto number = FindFraction(value);
+  return number ? TakenValue{Json(*number), ""} : Refuse("a number", value);
 }
 
-TakenValue TakeStage(const Json& value) {
+TakenValue TakeShare(const DeepSpeedKey& /*key*/, const Json& value) {
+  const auto number = FindFraction(value);
+  return number && *number >= 0 && *number <= 1 ? TakenValue{Json(*number), ""}
+                                                : Refuse("a number from 0 to 1", value);
+}
+
+/// As Python's float() reads a text.
+TakenValue TakeScale(const DeepSpeedKey& /*key*/, const Json& value) {
+  const auto plain = value.is_string() ? WithoutUnderscores(value.get_ref<const std::string&>())
+                                       : std::optional<std::string>();
+  const auto number =
+      value.is_boolean() ? std::nullopt : FindFraction(plain ? Json(*plain) : value);
+  return number && *number >= 0 ? TakenValue{Json(*number), ""}
+                                : Refuse("a number of 0 or more", value);
+}
+
+/// As Python's int() reads a text.
+TakenValue TakeScaleCount(const DeepSpeedKey& key, const Json& value) {
+  const bool fraction =
+      value.is_string() && value.get_ref<const std::string&>().find('.') != std::string::npos;
+  return value.is_boolean() || fraction ? Refuse("a whole number", value) : TakeCount(key, value);
+}
+
+TakenValue TakeStage(const DeepSpeedKey& /*key*/, const Json& value) {
   const auto stage = FindWhole(value);
   return stage && *stage >= 0 && *stage <= 3 ? TakenValue{Json(*stage), ""}
                                              : Refuse("a stage from 0 to 3", value);
 }
 
-TakenValue TakeDevice(const Json& value) {
-  const bool known = value == "none" || value == "cpu" || value == "nvme";
-  return known ? TakenValue{value, ""} : Refuse("\"none\", \"cpu\" or \"nvme\"", value);
+TakenValue TakeText(const DeepSpeedKey& /*key*/, const Json& value) {
+  return value.is_string() ? TakenValue{value, ""} : Refuse("a text", value);
 }
 
-TakenValue TakePasses(const Json& value) {
-  constexpr std::array<std::string_view, 4> kPasses = {"z1", "z3", "autosp", "autotp"};
-  const auto known = [&](const Json& pass) {
-    return pass.is_string() && std::find(kPasses.begin(), kPasses.end(),
-                                         pass.get_ref<const std::string&>()) != kPasses.end();
-  };
-  return value.is_null() || (value.is_array() && std::all_of(value.begin(), value.end(), known))
-             ? TakenValue{value, ""}
-             : Refuse("a list of " + JoinAlternatives(kPasses), value);
+TakenValue TakeChoice(const DeepSpeedKey& key, const Json& value) {
+  const auto choices = ChoicesOf(key);
+  const bool known = value.is_string() && IsAmong(choices, value.get_ref<const std::string&>());
+  return known ? TakenValue{value, ""} : Refuse(JoinAlternatives(choices), value);
 }
+
+TakenValue TakeWord(const DeepSpeedKey& key, const Json& value) {
+  const Json lower = value.is_string() ? Json(Lower(value.get_ref<const std::string&>())) : value;
+  const TakenValue taken = TakeChoice(key, lower);
+  return taken.fault.empty() ? taken : Refuse(JoinAlternatives(ChoicesOf(key)), value);
+}
+
+TakenValue TakeList(const DeepSpeedKey& key, const Json& value) {
+  const bool known =
+      value.is_array() && std::all_of(value.begin(), value.end(), [&](const Json& each) {
+        return key.choices.empty() || TakeChoice(key, each).fault.empty();
+      });
+  return known ? TakenValue{value, ""}
+               : Refuse(key.choices.empty() ? "a list"
+                                            : "a list of " + JoinAlternatives(ChoicesOf(key)),
+                        value);
+}
+
+TakenValue TakeTexts(const DeepSpeedKey& /*key*/, const Json& value) {
+  const bool texts =
+      value.is_string() ||
+      (value.is_array() &&
+       std::all_of(value.begin(), value.end(), [](const Json& each) { return each.is_string(); }));
+  return texts ? TakenValue{value, ""} : Refuse("a list of texts", value);
+}
+
+TakenValue TakeDType(const DeepSpeedKey& /*key*/, const Json& value) {
+  const bool known =
+      value.is_string() && (FindDeepSpeedDType(value.get_ref<const std::string&>()) ||
+                            value == "int8" || value == "torch.int8");
+  return known ? TakenValue{value, ""} : Refuse("a dtype such as \"bf16\"", value);
+}
+
+TakenValue TakeTruth(const DeepSpeedKey& /*key*/, const Json& value) {
+  return {Json(IsTrue(value)), ""};
+}
+
+TakenValue TakeWholeFlag(const DeepSpeedKey& /*key*/, const Json& value) {
+  return value.is_boolean() || value.is_number_integer() ? TakenValue{Json(IsTrue(value)), ""}
+                                                         : Refuse("true or false", value);
+}
+
+TakenValue TakePlainFlag(const DeepSpeedKey& /*key*/, const Json& value) {
+  return value.is_boolean() || value == 0 || value == 1
+             ? TakenValue{Json(value == true || value == 1), ""}
+             : Refuse("true or false", value);
+}
+
+TakenValue TakePlainCount(const DeepSpeedKey& /*key*/, const Json& value) {
+  const auto whole = value.is_string() ? std::nullopt : FindWhole(value);
+  return whole ? TakenValue{Json(*whole), ""} : RefuseHere("a whole number", value);
+}
+
+TakenValue TakePlainNumber(const DeepSpeedKey& /*key*/, const Json& value) {
+  const auto number = value.is_string() ? std::nullopt : FindFraction(value);
+  return number ? TakenValue{Json(*number), ""} : RefuseHere("a number", value);
+}
+
+TakenValue TakePlainTexts(const DeepSpeedKey& key, const Json& value) {
+  return TakeTexts(key, value).fault.empty() ? TakenValue{value, ""}
+                                             : RefuseHere("a list of texts", value);
+}
+
+TakenValue TakeSection(const DeepSpeedKey& /*key*/, const Json& value) {
+  return value.is_object() ? TakenValue{value, ""} : RefuseHere("an object", value);
+}
+
+TakenValue TakeAny(const DeepSpeedKey& /*key*/, const Json& value) {
+  return {value, ""};
+}
+
+/// In the order of KeyType.
+constexpr std::array kTakers = {&TakeFlag,       &TakeCount,       &TakeNumber,     &TakeShare,
+                                &TakeScale,      &TakeScaleCount,  &TakeStage,      &TakeText,
+                                &TakeChoice,     &TakeList,        &TakeTexts,      &TakeWord,
+                                &TakeDType,      &TakeTruth,       &TakeWholeFlag,  &TakePlainFlag,
+                                &TakePlainCount, &TakePlainNumber, &TakePlainTexts, &TakeSection,
+                                &TakeSection,    &TakeAny};
+static_assert(kTakers.size() == static_cast<std::size_t>(KeyType::kAny) + 1);
 
 }  // namespace
 
 TakenValue TakeDeepSpeedValue(const DeepSpeedKey& key, const Json& value) {
-  const bool null_is_fine = key.type == KeyType::kOptionalFlag || key.type == KeyType::kText ||
-                            key.type == KeyType::kOptionalSection;
-  if (null_is_fine && value.is_null()) {
-    return {value, ""};
-  }
-  switch (key.type) {
-    case KeyType::kFlag:
-    case KeyType::kOptionalFlag: {
-      const auto flag = FindFlag(value);
-      return flag ? TakenValue{Json(*flag), ""} : Refuse("true or false", value);
-    }
-    case KeyType::kCount:
-      return TakeCount(key, value);
-    case KeyType::kNumber: {
-      const auto number = FindFraction(value);
-      return number ? TakenValue{Json(*number), ""} : Refuse("a number", value);
-    }
-    case KeyType::kStage:
-      return TakeStage(value);
-    case KeyType::kDevice:
-      return TakeDevice(value);
-    case KeyType::kPasses:
-      return TakePasses(value);
-    case KeyType::kText:
-      return value.is_string() ? TakenValue{value, ""} : Refuse("a text", value);
-    case KeyType::kStrictSection:
-    case KeyType::kOptionalSection:
-    case KeyType::kOpenSection:
-      return value.is_object() ? TakenValue{value, ""} : Refuse("an object", value);
-    case KeyType::kAny:
-      return {value, ""};
-    default:
-      return TakePlain(key, value);
-  }
+  const bool null_is_fine = key.fallback == "null" || IsAmong(ChoicesOf(key), "null");
+  return value.is_null() && null_is_fine ? TakenValue{value, ""}
+                                         : kTakers[static_cast<std::size_t>(key.type)](key, value);
 }
 
 bool IsDeepSpeedDefault(const DeepSpeedKey& key, const Json& value) {
-  const Json fallback = Json::parse(key.fallback);
+  const Json fallback = key.fallback.empty() ? Json() : Json::parse(key.fallback);
   if (key.path == "zero_optimization.zenflow") {
     return value.is_null();  // {} turns it on with its own defaults
   }
@@ -217,16 +306,7 @@ bool IsDeepSpeedDefault(const DeepSpeedKey& key, const Json& value) {
   if (key.path == "tensor_parallel.autotp_size" || key.path == "sequence_parallel_size") {
     return value == 0 || value == 1;
   }
-  if (key.path == "zero_optimization.zero_hpz_partition_size") {
-    return value == 0;
-  }
-  if (key.path == "tensor_parallel.tensor_parallel") {
-    return value.is_object() && value.value("tp_size", Json(1)) == 1;
-  }
-  if (key.path == "gradient_allreduce_op") {
-    return value.is_string() && Lower(value.get_ref<const std::string&>()) == "mean";
-  }
-  return false;
+  return key.path == "zero_optimization.zero_hpz_partition_size" && value == 0;
 }
 
 std::optional<DType> FindDeepSpeedDType(std::string_view name) {

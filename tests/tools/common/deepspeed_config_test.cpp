@@ -94,12 +94,15 @@ TEST(DeepSpeedConfigTest, KeysWithoutEffectAreNamedWithTheReason) {
   EXPECT_TRUE(Has(notes, "gradient_clipping: 1.0")) << notes;
 }
 
-TEST(DeepSpeedConfigTest, NullsAndZerosClipNothing) {
+// Each step of DeepSpeed compares the norm with 0, which it cannot do with null.
+TEST(DeepSpeedConfigTest, ZerosClipNothingAndNullsAreRefused) {
   Json config = Base(1);
-  for (const Json& value : {Json(nullptr), Json(0), Json(0.0)}) {
+  for (const Json& value : {Json(0), Json(0.0), Json(false)}) {
     config["gradient_clipping"] = value;
     EXPECT_EQ(SpecOf(config).options.gradient_clipping, std::nullopt);
   }
+  config["gradient_clipping"] = nullptr;
+  EXPECT_TRUE(Has(Fault(config), "dc-sim expects a number, found null")) << Fault(config);
 }
 
 TEST(DeepSpeedConfigTest, OnlyDeepSpeedsFilesAreRecognised) {
