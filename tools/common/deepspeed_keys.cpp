@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <vector>
 
 #include "model/base/text.h"
@@ -93,6 +94,23 @@ std::string MeaningText(const DeepSpeedKey& key) {
   return text;
 }
 
+using KeysByPath = std::map<std::string, const DeepSpeedKey*, std::less<>>;
+
+std::string PathOf(std::string_view section, std::string_view name) {
+  return section.empty() ? std::string(name) : std::string(section).append(".").append(name);
+}
+
+KeysByPath SortKeys() {
+  KeysByPath keys;
+  for (const DeepSpeedKey& key : DeepSpeedKeys()) {
+    keys.emplace(key.path, &key);
+    if (!key.alias.empty()) {
+      keys.emplace(PathOf(SectionOf(key.path), key.alias), &key);
+    }
+  }
+  return keys;
+}
+
 }  // namespace
 
 std::span<const DeepSpeedKey> DeepSpeedKeys() {
@@ -110,11 +128,9 @@ std::string_view SectionOf(std::string_view path) {
 }
 
 const DeepSpeedKey* FindDeepSpeedKey(std::string_view section, std::string_view name) {
-  const auto keys = DeepSpeedKeys();
-  const auto found = std::find_if(keys.begin(), keys.end(), [&](const DeepSpeedKey& key) {
-    return SectionOf(key.path) == section && (LastName(key.path) == name || key.alias == name);
-  });
-  return found == keys.end() || name.empty() ? nullptr : &*found;
+  static const KeysByPath keys = SortKeys();
+  const auto found = keys.find(PathOf(section, name));
+  return found == keys.end() ? nullptr : found->second;
 }
 
 bool IsStrictSection(std::string_view section) {

@@ -16,7 +16,8 @@ const std::string kFolder = std::string(DCSIM_SOURCE_DIR) + "/";
 
 /// A recording with the rows and dtype that DeepSpeed reads, so that reading alone is compared.
 Graph RecordingOf(const Json& values, std::int64_t hidden_size) {
-  Graph graph = TwoLayers();
+  static const Graph two_layers = TwoLayers();
+  Graph graph = two_layers;
   Json options = {{"hidden_size", hidden_size}};
   if (values.contains("autocast")) {
     options["autocast"] = values["autocast"];
