@@ -66,7 +66,7 @@ Json ValuesOf(const PlanSpec& spec, const Json& expected) {
     values["sync_after_reduce"] = options.synchronize.after_reduce;
   } else {
     values["contiguous_gradients"] = options.contiguous_gradients;
-    values["overlap_comm"] = options.stage == 3;
+    values["overlap_comm"] = options.stage == 3 || options.overlap_comm;
   }
   if (deepcompile && options.stage == 3) {
     values["offload_activation"] = spec.offload_activation;
