@@ -56,6 +56,9 @@ ctest --preset dev -L optimised -j 2 --progress || fail "tests failed"
 stage "recorder tests"
 "$VENV/bin/python" -m pytest -q -n auto tests/recorder || fail "recorder tests failed"
 
+stage "formats against their schemas"
+"$VENV/bin/python" -m pytest -q tests/formats || fail "a file does not fit the schema of its format"
+
 for release in 0.17.1 0.19.6 0.19.8; do
   stage "what DeepSpeed $release decides"
   tools/setup/deepspeed.sh "$VENV/bin/python" "$release" "$VENV-deepspeed-$release" ||
