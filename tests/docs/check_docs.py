@@ -3,7 +3,7 @@
 
 README, guide, reference, CONTRIBUTING, CHANGELOG: sentences of 40 words at most, which a colon or semicolon does not
   end; table cells of 200 characters. The commands of README and guide run.
-README, guide, reference: no dated history.
+README, guide, reference: no dated history. Options of dc-sim and dc-run are those of the committed help texts.
 Design: no dates; a page has 20 kB at most; each law of a page of costs has its five parts, in order.
 All of docs but the lab: 50,000 words at most.
 Everywhere: links lead to files and headings that are there, from comments of sources and configurations, too, and so
@@ -48,6 +48,9 @@ LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)")
 OWN_LINE = re.compile(r"\s*(?:[-*#>|]|\d+\. )")
 PATH = re.compile(r"`((?:model|sim|exec|tools|tests|configs|docs|cmake)/[^`\s:]*)`")
 PAGE_IN_COMMENT = re.compile(r"\bdocs/(?:guide|reference|design|lab)/[\w/.-]+?\.md\b")
+COMMAND = re.compile(r"(dc-sim|dc-run) ([a-z]+)\b(.*)")
+OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]*")
+HELP_TEXTS = {"dc-sim": SOURCE / "tests/golden", "dc-run": SOURCE / "tests/exec/golden"}
 # Recordings that a reader makes; here a small one stands for them.
 STAND_INS = ("my-model", "my-qwen")
 # Its job is recorded by the reader; dc-sim search with DeepSpeed's space has tests of its own.
@@ -177,6 +180,29 @@ def command_faults(page, programs):
                 yield from (f"not in the output: {line}" for line in body.splitlines() if line not in shown)
 
 
+def commands_of(page):
+    """Program, command and the rest of what a page says to type: lines of fenced blocks, code among the words."""
+    text = page.read_text()
+    lines = [line for _, body in FENCE.findall(text) for line in re.sub(r"\\\n", " ", body).splitlines()]
+    lines += re.findall(r"`([^`\n]+)`", "\n".join(prose_of(page)))
+    for line in lines:
+        match = COMMAND.match(line.partition(" # ")[0])
+        if match:
+            yield match.groups()
+
+
+def option_faults(page):
+    """Options that a program's help does not list. They are read from help texts, as dc-run is not built everywhere."""
+    for program, command, rest in commands_of(page):
+        file = HELP_TEXTS[program] / f"help-{command}" / "stdout"
+        if not file.exists():
+            yield f"{program} has no command {command}"
+            continue
+        listed = [line.split("  ")[1] for line in file.read_text().splitlines() if line.startswith("  -")]
+        known = set(OPTION.findall(" ".join(listed).replace(",", " ")))
+        yield from (f"{program} {command} has no option {option}" for option in OPTION.findall(rest) if option not in known)
+
+
 def main():
     if len(sys.argv) != 2:
         print(__doc__, file=sys.stderr)
@@ -191,6 +217,7 @@ def main():
     check([*GUIDE, *REFERENCE, *DESIGN, *LAB, OTHERS[0]], path_faults)
     check([*GUIDE, *REFERENCE], dated_faults, HISTORY, "dated history")
     check([*GUIDE, *REFERENCE, *OTHERS], prose_faults)
+    check([*GUIDE, *REFERENCE], option_faults)
     check(DESIGN, dated_faults, DATE, "a date")
     check(DESIGN, size_faults)
     check(COSTS, law_faults)
