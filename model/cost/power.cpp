@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "model/cost/op_flops.h"
+#include "model/ir/micro_steps.h"
 
 namespace dcsim {
 namespace {
@@ -67,15 +68,15 @@ double StepEnergy(const Schedule& schedule,
                   std::span<const WorkCost> costs) {
   const PowerModel& power = *cluster.gpu.power;
   double energy = 0;
-  for (std::size_t i = 0; i < schedule.task_count(); ++i) {
-    const WorkId id = schedule.task(TaskId(i)).work;
-    const Work& work = schedule.work(id);
-    const WorkCost& cost = costs[id.index()];
+  const std::vector<std::int64_t> times = TimesInStep(schedule);
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    const Work& work = schedule.works()[i];
+    const WorkCost& cost = costs[i];
     const Duration time = cost.device - cost.gaps;
     const double watts = work.kind == Work::Kind::kOp
                              ? OpWatts(power, graph, OpId(work.subject), time, cluster.gpu)
                              : Watts(power, cost.use);
-    energy += time.seconds() * watts;
+    energy += static_cast<double>(times[i]) * time.seconds() * watts;
   }
   return energy * ProfiledShare(graph, profile, cluster.gpu) * cluster.straggler_power;
 }

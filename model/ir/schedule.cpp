@@ -167,6 +167,11 @@ int Schedule::ranks_told() const {
   return rank_works_.empty() ? 1 : std::min(ranks_, kRanksTold);
 }
 
+Schedule Schedule::Repeating(const Repetition& repetition) && {
+  repetition_ = repetition;
+  return std::move(*this);
+}
+
 ScheduleBuilder::ScheduleBuilder(int ranks, const ScheduleOptions& options)
     : last_(kStreamCount, TaskId::None()) {
   schedule_.ranks_ = ranks;

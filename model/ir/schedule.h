@@ -231,6 +231,15 @@ struct RankWork {
   WorkId work;
 };
 
+/// Micro-steps of a step that its list of tasks leaves out, because they repeat those in it: behind
+/// micro-step `from` each is like the one `period` before it, but for the last of the step. They
+/// come before the last of the list; `period` divides their number.
+struct Repetition {
+  std::uint32_t left_out = 0;
+  std::uint32_t period = 1;
+  std::uint32_t from = 0;
+};
+
 /// One optimizer step, wholly decided: tasks in host issue order. Interpreted alike by the
 /// simulator and by the executor. Issuing a task means, in this order: the host blocks (host tasks
 /// with waits), makes the task's allocator calls in their order, and puts it on its stream behind
@@ -262,6 +271,10 @@ class Schedule {
 
   /// The collective of a collective task, or null.
   const Collective* FindCollective(TaskId id) const;
+
+  /// Lower leaves nothing out.
+  const Repetition& repetition() const { return repetition_; }
+  Schedule Repeating(const Repetition& repetition) &&;
 
   int ranks() const { return ranks_; }
   const ScheduleOptions& options() const { return options_; }
@@ -299,6 +312,7 @@ class Schedule {
   Rows<MemoryStep> memory_;
   Rows<BufferUse> uses_;
   std::vector<RankWork> rank_works_;
+  Repetition repetition_;
   ScheduleOptions options_;
   int ranks_ = 1;
 };

@@ -55,6 +55,7 @@ struct Prediction {
   std::optional<Timeline> timeline;  // when asked for: of the measured step, or of the one in which
                                      // the simulation stopped, up to there
   std::optional<Stop> stop;          // where it did not complete
+  int micro_steps = 1;               // that were simulated one by one
 };
 
 /// MostReserved of a schedule, at these costs; where memory follows time, of a job that begins as
@@ -76,5 +77,10 @@ Prediction Predict(const Schedule& schedule,
                    const Plan& plan,
                    const PredictionInputs& inputs,
                    bool keep_timeline);
+
+/// Predicts a plan as Predict does its whole schedule, without a timeline. A step of 32 and more
+/// micro-steps is simulated from fewer, if these show that the others repeat them. Throws
+/// Error where the schedule breaks a rule (RequireCorrect), too.
+Prediction PredictPlan(const Plan& plan, const PredictionInputs& inputs);
 
 }  // namespace dcsim

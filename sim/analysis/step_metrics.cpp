@@ -18,8 +18,8 @@ StepMetrics::StepMetrics(const Schedule& schedule,
       warmup_steps_(warmup_steps),
       start_(start),
       counting_(warmup_steps == 0) {
-  for (std::size_t kind = 0; kind < collectives_.size(); ++kind) {
-    collectives_[kind].kind = static_cast<CollectiveKind>(kind);
+  for (std::size_t kind = 0; kind < sums_.collectives.size(); ++kind) {
+    sums_.collectives[kind].kind = static_cast<CollectiveKind>(kind);
   }
 }
 
@@ -32,9 +32,9 @@ Duration StepMetrics::Mean(Duration total) const {
 void StepMetrics::CountGaps(TaskId task) {
   const Duration gaps =
       std::min(costs_[schedule_.task(task).work.index()].gaps + delays_, task_time_);
-  gaps_ += gaps;
+  sums_.gaps += gaps;
   if (task_time_ > Duration()) {
-    exposed_gaps_ += Duration::FromNs(gaps.ns() * task_exposed_.ns() / task_time_.ns());
+    sums_.exposed_gaps += Duration::FromNs(gaps.ns() * task_exposed_.ns() / task_time_.ns());
   }
   task_time_ = {};
   task_exposed_ = {};
@@ -47,12 +47,12 @@ void StepMetrics::Sweep(SimTime now) {
     const Duration beside = CollectiveKernelRuns() ? passed : Duration();
     if (computing_) {
       const bool begun = (without_kernel_ & 1U << kCompute) == 0;
-      compute_ += passed;
-      (begun ? task_time_ : gaps_) += passed;
-      (begun ? task_exposed_ : exposed_gaps_) += beside;
+      sums_.compute += passed;
+      (begun ? task_time_ : sums_.gaps) += passed;
+      (begun ? task_exposed_ : sums_.exposed_gaps) += beside;
     } else if (communicating_ != 0) {
-      exposed_ += passed;
-      exposed_starts_ += std::max(std::min(now, kernel_start_) - swept_, passed - beside);
+      sums_.exposed += passed;
+      sums_.exposed_starts += std::max(std::min(now, kernel_start_) - swept_, passed - beside);
     }
   }
   swept_ = now;
@@ -100,12 +100,12 @@ void StepMetrics::OnTaskEnded(const TaskSpan& span) {
 
 void StepMetrics::Count(const TaskSpan& span) {
   const WorkCost& cost = costs_[schedule_.task(span.task).work.index()];
-  by_source_[static_cast<std::size_t>(cost.source)] += span.end - span.start;
+  sums_.by_source[static_cast<std::size_t>(cost.source)] += span.end - span.start;
   const Collective* collective = schedule_.FindCollective(span.task);
   if (collective == nullptr) {
     return;
   }
-  CollectiveTotals& totals = collectives_[static_cast<std::size_t>(collective->kind)];
+  CollectiveTotals& totals = sums_.collectives[static_cast<std::size_t>(collective->kind)];
   totals.calls += static_cast<std::int64_t>(collective->launches());
   ++totals.launches;
   totals.payload += collective->payload();
@@ -113,9 +113,47 @@ void StepMetrics::Count(const TaskSpan& span) {
   totals.busy += span.end - span.start;
 }
 
+void StepMetrics::OnMicroStep(const MicroStepEvent& event, std::vector<std::int64_t>& state) {
+  Sweep(event.time);
+  marks_.resize(event.micro_step);
+  marks_.push_back(sums_);
+  const std::int64_t until_kernel = communicating_ == 0 ? 0 : (kernel_start_ - event.time).ns();
+  for (const std::int64_t number :
+       {std::int64_t{computing_}, std::int64_t{communicating_}, std::int64_t{without_kernel_},
+        computing_ ? delays_.ns() : 0, task_time_.ns(), task_exposed_.ns(),
+        std::max<std::int64_t>(0, until_kernel)}) {
+    state.push_back(number);
+  }
+}
+
+void StepMetrics::OnRepeat(const RepeatEvent& event) {
+  if (event.step < warmup_steps_) {
+    return;
+  }
+  const Sums& from = marks_[event.from];
+  const auto repeat = [&event](auto& sum, const auto& before) {
+    sum += (sum - before) * event.times;
+  };
+  repeat(sums_.compute, from.compute);
+  repeat(sums_.exposed, from.exposed);
+  repeat(sums_.gaps, from.gaps);
+  repeat(sums_.exposed_gaps, from.exposed_gaps);
+  repeat(sums_.exposed_starts, from.exposed_starts);
+  for (std::size_t i = 0; i < sums_.collectives.size(); ++i) {
+    CollectiveTotals& totals = sums_.collectives[i];
+    const CollectiveTotals& before = from.collectives[i];
+    repeat(totals.calls, before.calls);
+    repeat(totals.launches, before.launches);
+    repeat(totals.payload, before.payload);
+    repeat(totals.wire, before.wire);
+    repeat(totals.busy, before.busy);
+    repeat(sums_.by_source[i], from.by_source[i]);
+  }
+}
+
 std::vector<CollectiveTotals> StepMetrics::collectives() const {
   std::vector<CollectiveTotals> used;
-  for (CollectiveTotals totals : collectives_) {
+  for (CollectiveTotals totals : sums_.collectives) {
     if (totals.launches == 0 || steps_ == 0) {
       continue;
     }
@@ -131,7 +169,7 @@ std::vector<CollectiveTotals> StepMetrics::collectives() const {
 
 SourceShares StepMetrics::sources() const {
   const auto time = [this](Source source) {
-    return static_cast<double>(by_source_[static_cast<std::size_t>(source)].ns());
+    return static_cast<double>(sums_.by_source[static_cast<std::size_t>(source)].ns());
   };
   const double all =
       time(Source::kMeasured) + time(Source::kInterpolated) + time(Source::kEstimated);

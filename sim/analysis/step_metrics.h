@@ -25,22 +25,34 @@ class StepMetrics : public Observer {
   void OnTaskStarted(const TaskEvent& event) override;
   void OnKernels(const KernelEvent& event) override;
   void OnTaskEnded(const TaskSpan& span) override;
+  void OnMicroStep(const MicroStepEvent& event, std::vector<std::int64_t>& state) override;
+  void OnRepeat(const RepeatEvent& event) override;
 
   /// Means over the measured steps, whole ns, rounded down.
-  Duration compute() const { return Mean(compute_); }
-  Duration exposed_communication() const { return Mean(exposed_); }
+  Duration compute() const { return Mean(sums_.compute); }
+  Duration exposed_communication() const { return Mean(sums_.exposed); }
   /// Of the compute, time before and between the kernels of a task, and of that the time in which a
   /// collective's kernel runs. A measured step shows these as no compute, and as exposed
   /// communication.
-  Duration compute_gaps() const { return Mean(gaps_); }
-  Duration exposed_gaps() const { return Mean(exposed_gaps_); }
+  Duration compute_gaps() const { return Mean(sums_.gaps); }
+  Duration exposed_gaps() const { return Mean(sums_.exposed_gaps); }
   /// Of the exposed communication, time in which no kernel of a collective runs yet. A measured
   /// step shows nothing there.
-  Duration exposed_starts() const { return Mean(exposed_starts_); }
+  Duration exposed_starts() const { return Mean(sums_.exposed_starts); }
   std::vector<CollectiveTotals> collectives() const;
   SourceShares sources() const;
 
  private:
+  struct Sums {
+    Duration compute;
+    Duration exposed;
+    Duration gaps;
+    Duration exposed_gaps;
+    Duration exposed_starts;
+    std::array<CollectiveTotals, 3> collectives;
+    std::array<Duration, 3> by_source;
+  };
+
   Duration Mean(Duration total) const;
   void Sweep(SimTime now);
   void Count(const TaskSpan& span);
@@ -60,14 +72,9 @@ class StepMetrics : public Observer {
   Duration delays_;                   // TaskEvent::delays of the compute task that runs
   Duration task_time_;                // of that task since its first kernel, counted
   Duration task_exposed_;             // … while a collective's kernel runs
-  Duration compute_;
-  Duration exposed_;
-  Duration gaps_;
-  Duration exposed_gaps_;
-  Duration exposed_starts_;
-  SimTime kernel_start_;  // of the first of the collectives that run
-  std::array<CollectiveTotals, 3> collectives_;
-  std::array<Duration, 3> by_source_;
+  SimTime kernel_start_;              // of the first of the collectives that run
+  Sums sums_;
+  std::vector<Sums> marks_;  // where the step's micro-steps began
 };
 
 /// Who is alive when most bytes are: live bytes by class at the peak of the measured steps.

@@ -53,4 +53,17 @@ void StepPhases::OnTaskStarted(const TaskEvent& event) {
   }
 }
 
+void StepPhases::OnMicroStep(const MicroStepEvent& event, std::vector<std::int64_t>& state) {
+  Sweep(event.time);
+  marks_.resize(event.micro_step);
+  marks_.push_back(times_);
+  state.push_back(static_cast<std::int64_t>(phase_));
+}
+
+void StepPhases::OnRepeat(const RepeatEvent& event) {
+  for (std::size_t i = 0; event.step == step_ && i < times_.size(); ++i) {
+    times_[i] += (times_[i] - marks_[event.from][i]) * event.times;
+  }
+}
+
 }  // namespace dcsim

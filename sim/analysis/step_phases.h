@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "model/ir/graph.h"
 #include "model/ir/schedule.h"
@@ -32,6 +33,8 @@ class StepPhases : public Observer {
 
   void OnStepEnded(const StepEvent& event) override;
   void OnTaskStarted(const TaskEvent& event) override;
+  void OnMicroStep(const MicroStepEvent& event, std::vector<std::int64_t>& state) override;
+  void OnRepeat(const RepeatEvent& event) override;
 
   /// Of all micro-steps together.
   Duration time(StepPhase phase) const { return times_[static_cast<std::size_t>(phase)]; }
@@ -46,6 +49,7 @@ class StepPhases : public Observer {
   SimTime swept_;  // everything before it is counted
   StepPhase phase_ = StepPhase::kForward;
   std::array<Duration, 3> times_;
+  std::vector<std::array<Duration, 3>> marks_;  // where the step's micro-steps began
 };
 
 }  // namespace dcsim

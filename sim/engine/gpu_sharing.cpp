@@ -83,6 +83,7 @@ void GpuSharing::Start(
 /// for it, ranks are as far apart as they have drifted since they last went on together.
 std::int64_t GpuSharing::GapBefore(std::int64_t now) const {
   if (MeetsDriftedRanks()) {
+    ++apart_asked_;
     return options_.start_gap +
            options_.contention.IdleWait(Duration::FromNs(now - together_)).ns();
   }
@@ -90,7 +91,7 @@ std::int64_t GpuSharing::GapBefore(std::int64_t now) const {
 }
 
 /// Whether this rank's collective is one of those that start before the kernel which the same event
-/// let start. A hash, so that it is the same whenever it is asked.
+/// let start. A hash, so that it is the same whenever it is asked, and in each micro-step.
 bool GpuSharing::ComesFirst(std::size_t stream, std::size_t position) const {
   if (peers_.empty()) {
     return false;

@@ -75,7 +75,7 @@ class GpuSharing {
   }
 
   /// A task starts, `at_once` behind another one of its stream or later; `position` is its place on
-  /// the stream within a step. One that takes no time ends, too.
+  /// the stream within a micro-step. One that takes no time ends, too.
   void Start(std::size_t stream,
              const GpuTask& task,
              bool at_once,
@@ -97,6 +97,17 @@ class GpuSharing {
   /// `together`: when it last started one late, or before.
   void RunOn(const GpuTask& task, std::int64_t start, std::int64_t together);
   std::int64_t together() const { return together_; }
+
+  /// Adds to `state` what decides how equal tasks go on from `now`, but for together(); times are
+  /// those since then.
+  void AddState(std::int64_t now, std::vector<std::int64_t>& state) const;
+  /// Adds how long ranks have been apart, as far as it matters.
+  void AddApart(std::int64_t now, std::vector<std::int64_t>& state) const;
+  /// How often anything has depended on together() so far.
+  std::uint64_t apart_asked() const { return apart_asked_; }
+  /// Time is left out in which together() stays as it is: it is so much longer ago.
+  void LeaveOut(std::int64_t time) { together_ -= time; }
+
   /// Ranks went on together then, before anything that this saw.
   void set_together(std::int64_t at) { together_ = at; }
 
@@ -179,6 +190,7 @@ class GpuSharing {
   Rate RateOf(std::size_t stream, std::int64_t now) const;
   std::int64_t NextEvent(const Stream& state, std::int64_t now) const;
   void UpdateRates(std::int64_t now);
+  void AddStream(std::size_t stream, std::int64_t now, std::vector<std::int64_t>& state) const;
 
   const Options& options_;
   std::uint32_t rank_ = 0;
@@ -186,7 +198,8 @@ class GpuSharing {
   bool woken_ = false;
   std::uint32_t copies_ = 0;  // a bit for each stream that runs a side stream's copy or division
   std::array<Stream, kStreamCount> streams_;
-  std::int64_t together_ = 0;           // when compute last went on as on all other ranks
+  std::int64_t together_ = 0;  // when compute last went on as on all other ranks
+  mutable std::uint64_t apart_asked_ = 0;
   std::int64_t collective_ended_ = -1;  // the last one
   PeerReads reads_;                     // of others' memory by this rank
   bool disturbed_ = false;              // a task has started or ended since rates were looked at

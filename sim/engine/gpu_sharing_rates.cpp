@@ -157,6 +157,7 @@ bool GpuSharing::ReadsPeers(const Stream& state) {
 
 /// How far apart ranks are that no collective has brought together since.
 std::int64_t GpuSharing::ApartAt(std::int64_t now) const {
+  ++apart_asked_;
   return RanksDrift() ? options_.contention.IdleWait(Duration::FromNs(now - together_)).ns() : 0;
 }
 

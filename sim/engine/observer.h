@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "model/base/ids.h"
 #include "model/base/units.h"
@@ -61,6 +63,22 @@ struct StepEvent {
   SimTime time;
 };
 
+/// The host begins to issue a micro-step behind the first, in a step that leaves some out.
+struct MicroStepEvent {
+  std::uint32_t step = 0;
+  std::size_t micro_step = 0;
+  SimTime time;
+};
+
+/// What was told since the micro-step `from` of the step began happens `times` more often; nothing
+/// of it is told. The time of later events goes on without it, and their tasks behind those left
+/// out.
+struct RepeatEvent {
+  std::uint32_t step = 0;
+  std::size_t from = 0;
+  std::int64_t times = 0;
+};
+
 /// Listens to a simulation. The engine prints nothing and keeps no history; whoever wants either
 /// attaches one of these. Calls come in order of time; at one time, in the order of cause and
 /// effect.
@@ -78,6 +96,10 @@ class Observer {
   virtual void OnTaskEnded(const TaskSpan&) {}
   virtual void OnHost(const HostSpan&) {}
   virtual void OnMemory(const MemoryEvent&) {}
+  /// `state`: takes what decides, besides later events, how the observer goes on; times are those
+  /// since the event. Micro-steps that begin in equal states repeat.
+  virtual void OnMicroStep(const MicroStepEvent&, std::vector<std::int64_t>& /*state*/) {}
+  virtual void OnRepeat(const RepeatEvent&) {}
 };
 
 }  // namespace dcsim

@@ -12,6 +12,18 @@ void PeerReads::End(std::int64_t now, std::int64_t kept) {
   }
 }
 
+void PeerReads::AddState(std::int64_t now,
+                         std::int64_t kept,
+                         std::vector<std::int64_t>& state) const {
+  for (const Read& read : reads_) {
+    if (read.to == kReading || read.to > now - kept) {
+      state.push_back(std::max(read.from - now, -kept));
+      state.push_back(read.to == kReading ? 1 : read.to - now);
+    }
+  }
+  state.push_back(2);  // ends the list
+}
+
 std::int64_t PeerReads::Within(std::int64_t from, std::int64_t now) const {
   if (reads_.empty()) {
     return 0;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <vector>
 
 namespace dcsim {
 
@@ -19,6 +20,9 @@ class PeerReads {
   /// For how much of the time from `from` until `now`, not before what was last told, it read; of
   /// what is forgotten nothing counts.
   std::int64_t Within(std::int64_t from, std::int64_t now) const;
+
+  /// Adds to `state` what it read from `kept` before `now` on, in times since `now`.
+  void AddState(std::int64_t now, std::int64_t kept, std::vector<std::int64_t>& state) const;
 
  private:
   static constexpr std::int64_t kReading = -1;

@@ -35,7 +35,7 @@ void SimulationRun::EndSteps() {
   };
   while (ended(result_.step_ends.size())) {
     const auto step = static_cast<std::uint32_t>(result_.step_ends.size());
-    result_.step_ends.push_back(SimTime::FromNs(now_));
+    result_.step_ends.push_back(SimTime::FromNs(now_ + left_out_));
     Notify(&Observer::OnStepEnded, StepEvent{step, SimTime::FromNs(now_)});
   }
 }
@@ -45,8 +45,8 @@ void SimulationRun::Stopped(Outcome outcome, TaskId task, std::uint32_t step) {
   result_.stop = Stop{.task = task,
                       .step = step,
                       .requested = Bytes(0),
-                      .began = SimTime::FromNs(host_.started),
-                      .time = SimTime::FromNs(now_),
+                      .began = SimTime::FromNs(host_.started + left_out_),
+                      .time = SimTime::FromNs(now_ + left_out_),
                       .alive = memory_.Alive()};
   if (outcome == Outcome::kOutOfMemory) {
     result_.stop->buffer = memory_.refused();
@@ -70,7 +70,7 @@ void SimulationRun::StopAtDeadlock() {
 
 void SimulationRun::Step(const Next& next) {
   constexpr std::int64_t kMost = kNever / 4;  // no task takes so long, so no time overflows
-  if (next.at > kMost) [[unlikely]] {
+  if (next.at > kMost - left_out_) [[unlikely]] {
     throw Error("the steps to simulate take more than 70 years by their costs");
   }
   now_ = next.at;
@@ -105,6 +105,9 @@ Simulation SimulationRun::Result() {
   const bool finished = host_.phase == HostPhase::kDone && AllStreamsIdle();
   if (result_.outcome == Outcome::kCompleted && !finished) {
     StopAtDeadlock();
+  }
+  if (result_.outcome != Outcome::kCompleted) {
+    RequireKnownStop();
   }
   if (options_.warmup_steps > 0 && result_.step_ends.size() >= options_.warmup_steps) {
     result_.warmup_end = result_.step_ends[options_.warmup_steps - 1];
@@ -146,6 +149,7 @@ Simulation SimulationRun::Run() {
 }
 
 Simulation SimulationRun::RunTogether(std::span<SimulationRun> runs) {
+  runs.front().ranks_ = runs;
   std::vector<SimulationRun*> ranks;
   for (SimulationRun& run : runs) {
     for (SimulationRun* const before : ranks) {

@@ -95,6 +95,10 @@ struct Simulation {
 /// order. Running out of memory and deadlock are outcomes; pinned host memory is taken before the
 /// first step. Throws Error where all steps would take more than 70 years.
 ///
+/// Of micro-steps that the schedule leaves out (Schedule::repetition) the result is the same as if
+/// they were simulated: two others of the step begin in the same state, so what lies between them
+/// repeats. Throws DoesNotRepeat where no two do.
+///
 ///   costs   by WorkId of the schedule
 Simulation Simulate(const Schedule& schedule,
                     std::span<const WorkCost> costs,

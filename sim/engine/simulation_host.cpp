@@ -33,6 +33,11 @@ void SimulationRun::BeginStep() {
     memory_.ResetPeaks();
     host_.warmup_retries = memory_.stats().retries;
   }
+  if (finder_) {
+    finder_->BeginStep();
+    micro_step_ = 0;
+    next_micro_step_ = static_cast<std::uint32_t>(finder_->micro_steps().first(1));
+  }
   Notify(&Observer::OnStepIssued, StepEvent{host_.step, SimTime::FromNs(now_)});
 }
 
@@ -43,6 +48,9 @@ void SimulationRun::BeginTask() {
       host_.phase = HostPhase::kAwaitingStep;
       host_event_ = kNever;
       return;
+    }
+    if (finder_) {
+      finder_->EndStep();
     }
     host_.task = 0;
     ++host_.step;
@@ -57,6 +65,8 @@ void SimulationRun::BeginTask() {
   host_.waited = false;
   if (host_.task == 0) {
     BeginStep();
+  } else if (host_.task == next_micro_step_) [[unlikely]] {
+    BeginMicroStep();
   }
   const bool on_host = program_.entry(host_.task).stream == Task::kNoStream;
   if (on_host && !HostWaitsOver()) {

@@ -2,9 +2,13 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
+#include <optional>
 #include <span>
+#include <vector>
 
 #include "sim/engine/gpu_sharing.h"
+#include "sim/engine/repeat_finder.h"
 #include "sim/engine/simulate.h"
 #include "sim/engine/step_memory.h"
 #include "sim/engine/step_program.h"
@@ -73,7 +77,11 @@ class SimulationRun {
         observers_(observers),
         memory_(schedule, options.allocator),
         gpu_(sharing, rank),
-        steps_(options.warmup_steps + options.measured_steps) {}
+        steps_(options.warmup_steps + options.measured_steps) {
+    if (schedule.repetition().left_out > 0 && rank == 0) {
+      finder_.emplace(schedule);
+    }
+  }
 
   /// The rank alone, or with others, whose collectives wait for each other: what the first sees.
   Simulation Run();
@@ -93,6 +101,7 @@ class SimulationRun {
  private:
   static constexpr std::int64_t kNever = GpuSharing::kNever;
   static constexpr std::size_t kHost = kStreamCount;
+  static constexpr std::uint32_t kNoTask = std::numeric_limits<std::uint32_t>::max();
   static constexpr auto kCompute = static_cast<std::size_t>(StreamRole::kCompute);
 
   bool Begin();
@@ -118,6 +127,15 @@ class SimulationRun {
   bool NeedsRoom();
   void WakeHost();
   void ReportMemory(TaskId task);
+
+  // Micro-steps that repeat.
+  void BeginMicroStep();
+  void AddState(const SimulationRun& first, MicroStepState& at) const;
+  void AddHost(const SimulationRun& first, MicroStepState& at) const;
+  void AddStream(std::size_t stream, const SimulationRun& first, MicroStepState& at) const;
+  void LeaveOut(const RepeatFinder::Stretch& stretch, std::uint64_t tasks);
+  void Skip(const MicroSteps& steps, std::size_t from, std::size_t skipped);
+  void RequireKnownStop() const;
 
   // Streams.
   void TryStart(std::size_t stream);
@@ -159,6 +177,18 @@ class SimulationRun {
   std::uint32_t to_settle_ = 0;       // bit s: stream s may be able to start its next task
   std::uint32_t without_kernel_ = 0;  // of GpuSharing, as observers know it
   bool stopped_ = false;              // out of memory, or a deadlock
+
+  // Of a schedule that leaves micro-steps out, on the first rank.
+  struct Mark {
+    std::int64_t time = 0;
+    std::uint64_t tasks = 0;  // executed
+  };
+  std::optional<RepeatFinder> finder_;
+  std::span<SimulationRun> ranks_;           // where several are simulated: all of them
+  std::size_t micro_step_ = 0;               // that the host issues
+  std::uint32_t next_micro_step_ = kNoTask;  // its first task
+  std::vector<Mark> marks_;                  // of this step, by micro-step
+  std::int64_t left_out_ = 0;                // ns of micro-steps that were left out, so far
   Simulation result_;
 };
 

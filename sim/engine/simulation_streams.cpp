@@ -93,7 +93,7 @@ void SimulationRun::Start(std::size_t stream, std::uint32_t task) {
            TaskEvent{TaskId(task), state.step, static_cast<std::uint8_t>(stream),
                      SimTime::FromNs(now_), Duration::FromNs(delays)});
   }
-  gpu_.Start(stream, work, at_once, state.next, now_);
+  gpu_.Start(stream, work, at_once, program_.entry(task).position, now_);
   if (work.device == 0) {
     End(stream);
   }

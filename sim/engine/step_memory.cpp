@@ -169,31 +169,6 @@ Bytes StepMemory::given_back_since(std::size_t first) const {
   return bytes;
 }
 
-std::vector<std::uint64_t> StepMemory::Layout() const {
-  std::vector<std::uint64_t> layout;
-  const auto add = [&](std::uint64_t number) { layout.push_back(number); };
-  for (const SegmentView& segment : allocator_.Segments()) {
-    add(segment.address);
-    for (const BlockView& block : segment.blocks) {
-      add(static_cast<std::uint64_t>(block.bytes.count()));
-      add(static_cast<std::uint64_t>(block.state));
-    }
-  }
-  const auto add_block = [&](BlockHandle block) {
-    add(block == kNoBlock ? 0 : allocator_.BlockAddress(block));
-  };
-  // Of a carried buffer the last step's block alone is alive, in the slot of that step.
-  for (std::size_t i = 0; i < blocks_.size(); ++i) {
-    if (!schedule_.buffers()[i].carried) {
-      add_block(blocks_[i]);
-    }
-  }
-  for (const auto& [buffer, odd_block] : odd_blocks_) {
-    add_block(step_ % 2 == 0 ? blocks_[buffer.index()] : odd_block);
-  }
-  return layout;
-}
-
 void StepMemory::ResetPeaks() {
   allocator_.ResetPeaks();
   peak_live_ = live_;

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "model/ir/schedule.h"
@@ -45,9 +46,48 @@ class StepMemory {
   /// As of the allocator.
   std::uint64_t recorded_events() const { return allocator_.recorded_events(); }
   std::uint64_t taken_back() const { return allocator_.taken_back(); }
-  /// Where everything lies: two steps that leave the same layout are followed by the same, if
-  /// nothing waits for an event. By address segments and their blocks, then each buffer's block.
-  std::vector<std::uint64_t> Layout() const;
+  /// Adds to `state` what decides how equal tasks go on from here: the allocator's state, and of
+  /// each buffer that is alive its name, by `name_of`, and its block.
+  template <typename NameOf>
+  void AddState(const StreamProgress& progress,
+                NameOf name_of,
+                std::vector<std::int64_t>& state) const {
+    allocator_.AddState(progress.ended, state);
+    state.push_back(static_cast<std::int64_t>(rest_.size()));
+    const auto add = [&](BufferId buffer, BlockHandle block) {
+      if (block != kNoBlock) {
+        state.push_back(name_of(buffer));
+        state.push_back(static_cast<std::int64_t>(allocator_.BlockAddress(block)));
+      }
+    };
+    // Of a carried buffer the last step's block alone is alive at a step's end, in that step's
+    // slot.
+    for (std::size_t i = 0; i < blocks_.size(); ++i) {
+      if (!schedule_.buffers()[i].carried) {
+        add(BufferId(i), blocks_[i]);
+      }
+    }
+    for (const auto& [buffer, odd_block] : odd_blocks_) {
+      add(buffer, step_ % 2 == 0 ? blocks_[buffer.index()] : odd_block);
+      add(buffer, step_ % 2 == 0 ? odd_block : blocks_[buffer.index()]);
+    }
+  }
+  /// So many tasks of each stream are left out, up to `task`, whose calls are now being made. Each
+  /// buffer is from now on what `later` says of it.
+  template <typename Later>
+  void LeaveOut(std::span<const std::uint64_t> tasks, TaskId task, Later later) {
+    allocator_.LeaveOut(tasks);
+    std::vector<BlockHandle> blocks(blocks_.size(), kNoBlock);
+    for (std::size_t i = 0; i < blocks_.size(); ++i) {
+      if (blocks_[i] != kNoBlock) {
+        blocks[later(BufferId(i)).index()] = blocks_[i];
+      }
+    }
+    blocks_ = std::move(blocks);
+    if (!rest_.empty()) {
+      rest_ = schedule_.memory(task).last(rest_.size());
+    }
+  }
   /// Bytes given back to the driver by calls `first` and later.
   Bytes given_back_since(std::size_t first) const;
 

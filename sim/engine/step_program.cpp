@@ -1,6 +1,7 @@
 #include "sim/engine/step_program.h"
 
 #include <algorithm>
+#include <array>
 
 #include "model/base/error.h"
 
@@ -17,9 +18,13 @@ StepProgram::StepProgram(const Schedule& schedule, std::span<const WorkCost> cos
       entries_[user.index()].moves_memory = true;
     }
   }
+  std::array<std::size_t, kStreamCount> before{};  // tasks of a stream before the micro-step
   for (std::size_t i = 0; i < schedule.task_count(); ++i) {
     const TaskId id(i);
     const Task& task = schedule.task(id);
+    if (i > 0 && task.micro_step != schedule.task(TaskId(i - 1)).micro_step) {
+      std::ranges::transform(stream_tasks_, before.begin(), &std::vector<std::uint32_t>::size);
+    }
     TaskEntry& entry = entries_[i];
     entry.work = static_cast<std::uint32_t>(task.work.index());
     entry.stream = task.stream;
@@ -40,7 +45,7 @@ StepProgram::StepProgram(const Schedule& schedule, std::span<const WorkCost> cos
       continue;
     }
     auto& own = stream_tasks_[task.stream];
-    entry.position = static_cast<std::uint32_t>(own.size());
+    entry.position = static_cast<std::uint32_t>(own.size() - before[task.stream]);
     own.push_back(static_cast<std::uint32_t>(i));
     const Collective* collective = schedule.FindCollective(id);
     if (collective != nullptr && collective->engine == Engine::kNccl) {

@@ -257,6 +257,28 @@ void CachingAllocator::Cache(BlockHandle block) {
   }
 }
 
+void CachingAllocator::AddState(std::span<const std::uint64_t> completed,
+                                std::vector<std::int64_t>& state) const {
+  const auto add = [&state](auto number) { state.push_back(static_cast<std::int64_t>(number)); };
+  add(state_.events.size());
+  add(state_.searches[0] + state_.searches[1]);
+  for (const Segment& segment : state_.segments.all()) {
+    add(segment.address);
+    for (BlockHandle handle = segment.first; handle != kNoBlock;) {
+      const Block& block = state_.blocks[handle];
+      const bool is_free = block.state == BlockState::kFree;
+      add(block.bytes.count());
+      add(is_free ? 0 : block.requested_bytes.count());
+      add(block.users);
+      add(block.state);
+      handle = block.next;
+    }
+  }
+  state_.pending.AddState(
+      completed,
+      [this](BlockHandle block) { return static_cast<std::int64_t>(BlockAddress(block)); }, state);
+}
+
 void CachingAllocator::EmptyCache() {
   ReturnAllPending();
   ReleaseCachedBlocks(state_);

@@ -112,6 +112,13 @@ class CachingAllocator {
   /// Every exchange of memory with the driver since construction, in order.
   std::span<const SegmentEvent> segment_events() const { return state_.events; }
 
+  /// Adds to `state` what decides how equal requests go on from here, `completed` being as in
+  /// Allocate: the exchanges with the driver, where everything lies, and who waits for which event.
+  void AddState(std::span<const std::uint64_t> completed, std::vector<std::int64_t>& state) const;
+
+  /// So many tasks of each stream are left out, which issued and completed include from now on.
+  void LeaveOut(std::span<const std::uint64_t> tasks) { state_.pending.LeaveOut(tasks); }
+
   /// The memory that the driver handed out, by address.
   std::vector<SegmentView> Segments() const;
 

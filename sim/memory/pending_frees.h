@@ -50,6 +50,32 @@ class PendingFrees {
     ++pushed_;
   }
 
+  /// Adds to `state` what decides which events pass when, `completed` being as in TakePassed: by
+  /// queue the tasks that each still waits for, and its block's place by `place_of`.
+  template <typename PlaceOf>
+  void AddState(std::span<const std::uint64_t> completed,
+                PlaceOf place_of,
+                std::vector<std::int64_t>& state) const {
+    for (const Queue& queue : queues_) {
+      state.push_back(static_cast<std::int64_t>(queue.stream));
+      for (std::size_t i = queue.head; i < queue.events.size(); ++i) {
+        const std::uint64_t until = queue.events[i].task_count;
+        const std::uint64_t finished = completed[queue.stream];
+        state.push_back(static_cast<std::int64_t>(until > finished ? until - finished : 0));
+        state.push_back(place_of(queue.events[i].block));
+      }
+    }
+  }
+
+  /// By stream so many tasks more have ended than were seen to, which were never waited for.
+  void LeaveOut(std::span<const std::uint64_t> tasks) {
+    for (Queue& queue : queues_) {
+      for (Event& event : queue.events) {
+        event.task_count += tasks[queue.stream];
+      }
+    }
+  }
+
   /// Events so far, and those of them that are not waited for any more.
   std::uint64_t pushed() const { return pushed_; }
   std::uint64_t taken() const { return pushed_ - count_; }

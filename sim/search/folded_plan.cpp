@@ -27,13 +27,25 @@ class Layout {
       for (std::size_t g = 0; g < of_step.size(); ++g) {
         AddGraph(g, of_step[g]);
       }
+      ++micro_step_;
     }
     AddFixedBefore(UINT64_MAX);
+    SetPositions(plan_.gather, program_.first_step[At(Counter::kGather)]);
+    SetPositions(plan_.reduce, program_.first_step[At(Counter::kReduce)]);
+    SetPositions(plan_.copy, program_.first_step[At(Counter::kCopy)]);
     plan_.host = program_.host + shift_;
     return std::move(plan_);
   }
 
  private:
+  /// Of the tasks behind the first step's end.
+  static void SetPositions(std::vector<PlannedTask>& tasks, std::size_t first_step) {
+    for (std::size_t i = first_step + 1; i < tasks.size(); ++i) {
+      const bool begins = tasks[i].micro_step != tasks[i - 1].micro_step;
+      tasks[i].position = begins ? 0 : tasks[i - 1].position + 1;
+    }
+  }
+
   void AddGraph(std::size_t g, const std::vector<FoldedAnchor>& anchors) {
     const GraphGathers& gathers = candidate_.gathers[g];
     const auto& uses = program_.uses[g];
@@ -90,7 +102,7 @@ class Layout {
   }
 
   PlannedTask Planned(const FoldedTask& task) const {
-    PlannedTask planned{task.issue + shift_, task.gpu, task.key, task.needs};
+    PlannedTask planned{task.issue + shift_, task.gpu, task.key, task.needs, task.micro_step};
     if (task.needs_compute) {
       planned.needs[At(Counter::kWait)] = static_cast<std::uint32_t>(plan_.waits.size());
     }
@@ -129,6 +141,7 @@ class Layout {
     task.issue = anchor.host + shift_ - busy(program_.grouped_further * further);
     task.gpu = TaskOf(params);
     task.key = anchor.key | within_++;
+    task.micro_step = micro_step_;
     // The first gathers of a step stand before all of its compute, and wait for none of it.
     const bool first = anchor.behind == program_.first_step[At(Counter::kCompute)];
     if (!first || !plan_.waits.empty()) {
@@ -179,6 +192,7 @@ class Layout {
   FoldedPlan plan_;
   std::int64_t shift_ = 0;
   std::uint64_t within_ = 0;
+  std::size_t micro_step_ = 0;
   std::uint32_t launches_end_ = 0;    // gather-stream tasks up to the last launch
   std::uint32_t reductions_end_ = 0;  // reduce-stream tasks up to the last shared collective
   std::size_t next_gather_ = 0;

@@ -14,6 +14,8 @@ struct PlannedTask {
   GpuTask gpu;
   std::uint64_t key = 0;
   Counts needs{};
+  std::size_t micro_step = 0;
+  std::uint32_t position = 0;  // on its stream, within the micro-step; of the whole step's tasks
 };
 
 /// A wait of the compute stream for a gather.

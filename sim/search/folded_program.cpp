@@ -278,6 +278,7 @@ class Folder {
     task.issue = host_ - CostOf(i).further.ns();
     task.gpu = GpuTask::Of(CostOf(i), stream);
     task.key = KeyOf(key_task_, kTaskItself);
+    task.micro_step = schedule_.task(id).micro_step;
     for (const TaskId waited : schedule_.waits(id)) {
       AddNeedOf(i, waited, task);
     }

@@ -46,6 +46,7 @@ struct FoldedTask {
   bool needs_compute = false;        // all compute tasks issued before it
   bool needs_gathers = false;        // all gathers issued before it
   bool shares_communicator = false;  // takes its turn between the gathers
+  std::uint16_t micro_step = 0;
 };
 
 /// The host waits.

@@ -217,25 +217,26 @@ class FoldedRun {
   void Start(std::size_t stream, const NextTask& next) {
     const FoldedStream& state = streams_[stream];
     const bool at_once = now_ == state.free_since;
-    const std::size_t position = PositionInStep(stream, state.next);
+    const std::size_t task = TaskOfStep(stream, state.next);
     if (next.task.use == DeviceUse::kCollective && !at_once && gpu_.MeetsDriftedRanks()) {
       const bool in_first = state.next < program_.first_step[At(kCounterOf[stream])];
-      lead_.NoteIdleWait(position * kFoldedStreams + stream, in_first, now_, now_ - gpu_.together(),
+      lead_.NoteIdleWait(task * kFoldedStreams + stream, in_first, now_, now_ - gpu_.together(),
                          resolved_);
     }
+    const std::size_t position = stream == kComputeStream ? 0 : TasksOf(stream)[task].position;
     gpu_.Start(stream, next.task, at_once, position, now_);
     if (next.task.device == 0) {
       Count(stream, next.is_wait);
     }
   }
 
-  /// The first step's end is the end of a step. Of the compute stream nobody asks for it.
-  std::size_t PositionInStep(std::size_t stream, std::size_t task) const {
+  /// A task of the first step's end is one of the whole step, too. Nobody asks for one of compute.
+  std::size_t TaskOfStep(std::size_t stream, std::size_t task) const {
     if (stream == kComputeStream) {
       return 0;
     }
     const std::size_t first = program_.first_step[At(kCounterOf[stream])];
-    return task < first ? TasksOf(stream).size() - 2 * first + task : task - first;
+    return task < first ? TasksOf(stream).size() - first + task : task;
   }
 
   /// A task of the stream has ended.

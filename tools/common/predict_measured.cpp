@@ -116,7 +116,8 @@ Prediction PredictPlan(const Result& measured,
   PredictionInputs inputs = InputsOf(loaded, cluster);
   inputs.recorded_segments = RecordedSegments(measured);
   inputs.first_steps = FirstStepsOf(measured, cluster.host);
-  return Predict(LowerFor(plan, inputs), plan, inputs, keep_timeline);
+  return keep_timeline ? Predict(LowerFor(plan, inputs), plan, inputs, /*keep_timeline=*/true)
+                       : PredictPlan(plan, inputs);
 }
 
 std::optional<HostPrediction> PredictWithHost(const Result& measured,

@@ -99,11 +99,14 @@ LoadedStep LoadStep(const StepOptions& options, std::ostream& notes) {
   const PredictionInputs inputs{workload.graph, profile ? &*profile : nullptr, cluster};
   const int ranks = RanksFor(options.gpus, cluster);
   Plan plan = LoadPlan(options.plan, overrides, inputs, ranks, {options.batches, &notes});
-  Schedule schedule = LowerFor(plan, inputs);
-  RequireCorrect(schedule, workload.graph);
   NoteRecomputation(options, workload.graph, plan, notes);
-  return {std::move(workload), std::move(cluster), std::move(profile), std::move(plan),
-          std::move(schedule)};
+  return {std::move(workload), std::move(cluster), std::move(profile), std::move(plan)};
+}
+
+Schedule LowerStep(const LoadedStep& step) {
+  Schedule schedule = LowerFor(step.plan, step.inputs());
+  RequireCorrect(schedule, step.workload.graph);
+  return schedule;
 }
 
 }  // namespace dcsim

@@ -40,13 +40,12 @@ void DeclareStepInputs(CLI::App& app, StepOptions& options);
 /// Declares those and --plan.
 void DeclareStepOptions(CLI::App& app, StepOptions& options);
 
-/// What those options name, loaded and lowered.
+/// What those options name, loaded.
 struct LoadedStep {
   Workload workload;
   Cluster cluster;
   std::optional<Profile> profile;
   Plan plan;
-  Schedule schedule;
 
   PredictionInputs inputs() const {
     return {workload.graph, profile ? &*profile : nullptr, cluster};
@@ -58,5 +57,7 @@ int RanksFor(int gpus, const Cluster& cluster);
 
 /// `notes` takes what is said of the inputs, a line each.
 LoadedStep LoadStep(const StepOptions& options, std::ostream& notes = std::cerr);
+/// The whole schedule of its plan, whose rules hold.
+Schedule LowerStep(const LoadedStep& step);
 
 }  // namespace dcsim

@@ -22,12 +22,12 @@ PredictedVariant PredictOne(const StepOptions& options) {
   std::ostringstream notes;
   LoadedStep step = LoadStep(options, notes);
   PredictedVariant predicted;
-  predicted.result = Predict(step.schedule, step.plan, step.inputs(), false).result;
+  predicted.result = PredictPlan(step.plan, step.inputs()).result;
   predicted.profiled = step.profile.has_value();
   predicted.notes = Lines(notes.str());
   if (predicted.result.outcome == "out_of_memory") {
     step.cluster.gpu.memory = kAmpleMemory;
-    predicted.unlimited = Predict(step.schedule, step.plan, step.inputs(), false).result;
+    predicted.unlimited = PredictPlan(step.plan, step.inputs()).result;
   }
   return predicted;
 }

@@ -20,8 +20,9 @@ ExitCode RunDag(const DagOptions& options) {
   CheckDagPath(options.out);
   const LoadedStep step = LoadStep(options.step);
   CheckOutputs({{"--out", options.out}});
-  const Prediction prediction = Predict(step.schedule, step.plan, step.inputs(), true);
-  WriteScheduleDag(options.out, step.schedule, step.workload.graph, *prediction.timeline);
+  const Schedule schedule = LowerStep(step);
+  const Prediction prediction = Predict(schedule, step.plan, step.inputs(), true);
+  WriteScheduleDag(options.out, schedule, step.workload.graph, *prediction.timeline);
   if (prediction.stop) {
     std::cout << PrintResultText(prediction.result, step.cluster) << "\n";
   }

@@ -22,6 +22,11 @@
 namespace dcsim {
 namespace {
 
+/// A loaded step with its whole schedule.
+struct LoweredStep : LoadedStep {
+  Schedule schedule;
+};
+
 struct ExplainOptions {
   StepOptions step;
   std::vector<std::string> against;
@@ -29,7 +34,7 @@ struct ExplainOptions {
   bool memory = false;
 };
 
-std::string CriticalKind(const CriticalPiece& piece, const LoadedStep& step) {
+std::string CriticalKind(const CriticalPiece& piece, const LoweredStep& step) {
   if (piece.on_host) {
     return "host";
   }
@@ -40,7 +45,7 @@ std::string CriticalKind(const CriticalPiece& piece, const LoadedStep& step) {
   return std::string(step.workload.graph.target(OpId(step.schedule.work(task.work).subject)));
 }
 
-std::vector<CriticalShare> CriticalShares(const Timeline& timeline, const LoadedStep& step) {
+std::vector<CriticalShare> CriticalShares(const Timeline& timeline, const LoweredStep& step) {
   std::map<std::string, CriticalShare> by_kind;
   for (const CriticalPiece& piece : FindStepCriticalPath(timeline, step.schedule)) {
     CriticalShare& share = by_kind[CriticalKind(piece, step)];
@@ -67,7 +72,7 @@ Duration ComputeAlone(const Schedule& schedule, const std::vector<WorkCost>& cos
 }
 
 std::vector<ChangedTime> TimesWith(const std::vector<Change>& changes,
-                                   const LoadedStep& step,
+                                   const LoweredStep& step,
                                    const ClockedCosts& costs) {
   std::vector<ChangedTime> times;
   times.reserve(changes.size());
@@ -78,7 +83,7 @@ std::vector<ChangedTime> TimesWith(const std::vector<Change>& changes,
 }
 
 /// The plan with these parameters kept instead of its own.
-MemoryValue ValueOf(const LoadedStep& step, const std::vector<bool>& kept, std::size_t changed) {
+MemoryValue ValueOf(const LoweredStep& step, const std::vector<bool>& kept, std::size_t changed) {
   Plan plan = step.plan;
   plan.persistent.clear();
   for (std::size_t i = 0; i < kept.size(); ++i) {
@@ -86,13 +91,12 @@ MemoryValue ValueOf(const LoadedStep& step, const std::vector<bool>& kept, std::
       plan.persistent.emplace_back(i);
     }
   }
-  const Result result =
-      Predict(LowerFor(plan, step.inputs()), plan, step.inputs(), /*keep_timeline=*/false).result;
+  const Result result = PredictPlan(plan, step.inputs()).result;
   return {changed, result.peak_reserved, result.step_time};
 }
 
 /// What one more GiB of kept parameters saves, and what one less costs (ChooseKept says which).
-void AddMemoryValues(const LoadedStep& step, Explanation& explanation) {
+void AddMemoryValues(const LoweredStep& step, Explanation& explanation) {
   if (step.plan.options.stage != 3) {
     return;
   }
@@ -130,7 +134,7 @@ void AddMemoryValues(const LoadedStep& step, Explanation& explanation) {
 }
 
 /// The same job with each gather at its use, where tied embeddings defeat list scheduling.
-void AddTied(const LoadedStep& step, Explanation& explanation) {
+void AddTied(const LoweredStep& step, Explanation& explanation) {
   const auto found = FindTiedGathers(step.plan, step.workload.graph);
   if (!found) {
     return;
@@ -138,22 +142,20 @@ void AddTied(const LoadedStep& step, Explanation& explanation) {
   PlanSpec spec;
   spec.options = step.plan.options;
   const Plan plan = Resolve(spec, step.workload.graph, step.plan.ranks);
-  const Result result =
-      Predict(LowerFor(plan, step.inputs()), plan, step.inputs(), /*keep_timeline=*/false).result;
+  const Result result = PredictPlan(plan, step.inputs()).result;
   explanation.tied = TiedValue{*found, result.peak_reserved, result.step_time};
 }
 
 /// The same plan with `align_tensors`, where parameters of odd size shift others and it saves a
 /// thousandth of the step.
-void AddShifted(const LoadedStep& step, Explanation& explanation) {
+void AddShifted(const LoweredStep& step, Explanation& explanation) {
   const auto found = FindShiftedParams(step.plan, step.workload.graph);
   if (!found) {
     return;
   }
   Plan plan = step.plan;
   plan.options.align_tensors = true;
-  const Result result =
-      Predict(LowerFor(plan, step.inputs()), plan, step.inputs(), /*keep_timeline=*/false).result;
+  const Result result = PredictPlan(plan, step.inputs()).result;
   constexpr std::int64_t kThousand = 1000;
   const Duration saved = explanation.result.step_time - result.step_time;
   if (saved.ns() * kThousand >= explanation.result.step_time.ns()) {
@@ -162,7 +164,7 @@ void AddShifted(const LoadedStep& step, Explanation& explanation) {
 }
 
 /// The plan's and its rivals' times, with the tables as they are and with each error.
-void AddChoice(const ExplainOptions& options, const LoadedStep& step, Explanation& explanation) {
+void AddChoice(const ExplainOptions& options, const LoweredStep& step, Explanation& explanation) {
   std::vector<Schedule> schedules = {step.schedule};
   std::vector<ClockedCosts> costs;
   for (const std::string& path : options.against) {
@@ -189,7 +191,7 @@ void AddChoice(const ExplainOptions& options, const LoadedStep& step, Explanatio
 
 /// Of a plan that does not run: who was alive when it stopped.
 ExitCode ExplainStop(const ExplainOptions& options,
-                     const LoadedStep& step,
+                     const LoweredStep& step,
                      const Prediction& prediction) {
   const Graph& graph = step.workload.graph;
   const Stop& stop = *prediction.stop;
@@ -211,7 +213,9 @@ ExitCode ExplainStop(const ExplainOptions& options,
 }
 
 ExitCode RunExplain(const ExplainOptions& options) {
-  const LoadedStep step = LoadStep(options.step);
+  LoadedStep loaded = LoadStep(options.step);
+  Schedule whole = LowerStep(loaded);
+  const LoweredStep step{std::move(loaded), std::move(whole)};
   CheckOutputs({{"--json", options.json}});
   const Graph& graph = step.workload.graph;
   Prediction prediction = Predict(step.schedule, step.plan, step.inputs(), /*keep_timeline=*/true);

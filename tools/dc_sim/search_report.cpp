@@ -146,9 +146,7 @@ void AddDeepSpeed(const LoadedSearch& loaded, SearchReport& report) {
   report.deepspeed = ClosestDeepSpeedConfig(report.front.front().plan, loaded.workload.graph);
   const Plan plan = PlanOfDocument(report.deepspeed.config, "closest DeepSpeed configuration",
                                    loaded.inputs(), report.ranks);
-  const Schedule schedule = LowerFor(plan, loaded.inputs());
-  report.deepspeed_result =
-      Predict(schedule, plan, loaded.inputs(), /*keep_timeline=*/false).result;
+  report.deepspeed_result = PredictPlan(plan, loaded.inputs()).result;
   report.deepspeed_policy = plan.policy;
 }
 

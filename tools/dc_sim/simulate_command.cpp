@@ -1,5 +1,6 @@
 #include <iostream>
 #include <memory>
+#include <optional>
 
 #include "model/ir/collective_record.h"
 #include "model/ir/plan_reader.h"
@@ -44,16 +45,18 @@ void WriteDeepSpeedPlan(const SimulateOptions& options,
 }
 
 /// The views that need the step task by task.
-void WriteViews(const SimulateOptions& options, const LoadedStep& step, const Timeline& timeline) {
-  const Graph& graph = step.workload.graph;
+void WriteViews(const SimulateOptions& options,
+                const Schedule& schedule,
+                const Graph& graph,
+                const Timeline& timeline) {
   if (!options.timeline.empty()) {
-    WriteFile(options.timeline, PrintTimelineTrace({&timeline, 1}, step.schedule, graph));
+    WriteFile(options.timeline, PrintTimelineTrace({&timeline, 1}, schedule, graph));
   }
   if (!options.memory.empty()) {
-    WriteFile(options.memory, PrintMemoryCsv(timeline, step.schedule, graph));
+    WriteFile(options.memory, PrintMemoryCsv(timeline, schedule, graph));
   }
   if (!options.dag.empty()) {
-    WriteScheduleDag(options.dag, step.schedule, graph, timeline);
+    WriteScheduleDag(options.dag, schedule, graph, timeline);
   }
 }
 
@@ -73,20 +76,26 @@ ExitCode RunSimulate(const SimulateOptions& options) {
     RequireDeepSpeedPlan(step.plan, step.workload.graph);
   }
   const bool views = !options.timeline.empty() || !options.memory.empty() || !options.dag.empty();
-  const Prediction prediction = Predict(step.schedule, step.plan, step.inputs(), views);
+  std::optional<Schedule> whole;
+  if (views || !options.save_collectives.empty()) {
+    whole = LowerStep(step);
+  }
+  const Prediction prediction =
+      views ? Predict(*whole, step.plan, step.inputs(), /*keep_timeline=*/true)
+            : PredictPlan(step.plan, step.inputs());
   if (!options.save_plan.empty()) {
     WriteFile(options.save_plan, PrintJson(PrintPlan(step.plan, step.workload.graph)));
   }
   if (!options.save_collectives.empty()) {
     WriteFile(options.save_collectives,
-              PrintJson(PrintCollectiveRecord(
-                  step.schedule, PrintPlan(step.plan, step.workload.graph), step.workload.graph)));
+              PrintJson(PrintCollectiveRecord(*whole, PrintPlan(step.plan, step.workload.graph),
+                                              step.workload.graph)));
   }
   if (!options.save_deepspeed_plan.empty()) {
     WriteDeepSpeedPlan(options, step, prediction.result);
   }
   if (prediction.timeline) {
-    WriteViews(options, step, *prediction.timeline);
+    WriteViews(options, *whole, step.workload.graph, *prediction.timeline);
   }
   if (!options.json.empty()) {
     WriteFile(options.json, PrintJson(PrintResult(prediction.result)));

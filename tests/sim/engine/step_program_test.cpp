@@ -43,5 +43,22 @@ TEST(StepProgramTest, CollectivesAreNumberedByCommunicator) {
   EXPECT_EQ(program.collectives_on(1), 1U);
 }
 
+TEST(StepProgramTest, PlacesBeginAnewInEachMicroStep) {
+  StepKit kit;
+  kit.Kernel(kCompute, {1});
+  kit.Kernel(kCompute, {1});
+  const TaskId gather = kit.Kernel(kGather, {1});
+  TaskDraft draft;
+  draft.micro_step = 1;
+  draft.stream = kCompute;
+  const TaskId first = kit.Add(draft, {1});
+  draft.stream = kGather;
+  const TaskId second = kit.Add(draft, {1});
+  const StepProgram program(kit.schedule(), kit.costs());
+  EXPECT_EQ(program.entry(gather.index()).position, 0U);
+  EXPECT_EQ(program.entry(first.index()).position, 0U);
+  EXPECT_EQ(program.entry(second.index()).position, 0U);
+}
+
 }  // namespace
 }  // namespace dcsim

@@ -1,0 +1,70 @@
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "model/ir/graph_text.h"
+#include "model/passes/resolve.h"
+#include "sim/analysis/predict.h"
+#include "tests/sim/test_cluster.h"
+
+namespace dcsim {
+namespace {
+
+Graph OneLayer() {
+  return ParseGraphText(R"(
+graph one-layer 4 tokens
+param w bfloat16[1000,1000]
+input x bfloat16[4,1000]
+forward
+  a: bfloat16[4,1000] = aten::mm(x, w)
+  l: bfloat16[] = aten::sum(a)
+  loss l
+backward of 0
+  tangent t: bfloat16[] of l
+  ga: bfloat16[4,1000] = aten::fill(t)
+  xt: bfloat16[1000,4] views x = aten::t(x)
+  gw: bfloat16[1000,1000] = aten::mm(xt, ga)
+  gradient w = gw
+)");
+}
+
+/// By stage of ZeRO.
+class PredictPlanTest : public testing::TestWithParam<int> {
+ protected:
+  Plan PlanOf(int micro_steps) const {
+    PlanSpec spec;
+    spec.options.stage = GetParam();
+    spec.options.reduce_bucket = 1'500'000;
+    spec.options.gradient_accumulation_steps = micro_steps;
+    return Resolve(spec, graph_, 4);
+  }
+
+  Graph graph_ = OneLayer();
+  Cluster cluster_ = HandCluster();
+  PredictionInputs inputs_{graph_, nullptr, cluster_};
+};
+
+TEST_P(PredictPlanTest, FewMicroStepsTellWhatAllDo) {
+  for (const int micro_steps : {8, 32, 61, 64}) {
+    const Plan plan = PlanOf(micro_steps);
+    const Prediction plain = Predict(LowerFor(plan, inputs_), plan, inputs_, false);
+    EXPECT_EQ(plain.micro_steps, micro_steps);
+    EXPECT_EQ(PrintResult(PredictPlan(plan, inputs_).result), PrintResult(plain.result))
+        << micro_steps;
+  }
+}
+
+TEST_P(PredictPlanTest, AThousandMicroStepsAreSimulatedFromFew) {
+  EXPECT_LE(PredictPlan(PlanOf(1024), inputs_).micro_steps, 35);
+}
+
+TEST_P(PredictPlanTest, HostsThatVaryAreSimulatedTaskByTask) {
+  const Plan plan = PlanOf(64);
+  inputs_.host_pace.assign(LowerFor(plan, inputs_).task_count(), TaskPace());
+  EXPECT_EQ(PredictPlan(plan, inputs_).micro_steps, 64);
+}
+
+INSTANTIATE_TEST_SUITE_P(Stages, PredictPlanTest, testing::Values(1, 2, 3));
+
+}  // namespace
+}  // namespace dcsim
