@@ -22,6 +22,7 @@
 #include "model/graph/param_shifts.h"
 #include "model/graph/sharding.h"
 #include "model/graph/step_facts.h"
+#include "model/ir/micro_steps.h"
 #include "model/ir/task_label.h"
 
 namespace dcsim {
@@ -254,14 +255,18 @@ void SlowDown(const Work& work, double factor, WorkCost& cost) {
 /// fit 63 bits.
 void CheckLength(const Schedule& schedule, const Graph& graph, std::span<const WorkCost> costs) {
   constexpr Duration kMost = Duration::FromMs(24 * 3'600'000);
+  const std::vector<std::int64_t> times = TimesInStep(schedule);
   Duration all;
-  for (std::size_t i = 0; i < schedule.task_count(); ++i) {
-    const WorkCost& cost = costs[schedule.task(TaskId(i)).work.index()];
-    all += std::min(kLongest, cost.device) + std::min(kLongest, cost.host);
-    if (all > kMost) {
-      throw Error("a step takes more than a day by what the cluster file says, up to " +
-                  TaskLabel(schedule, graph, TaskId(i)));
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    const Duration each = std::min(kLongest, costs[i].device) + std::min(kLongest, costs[i].host);
+    if (times[i] > 0 && each.ns() > (kMost - all).ns() / times[i]) {
+      const auto first = std::ranges::find(schedule.tasks(), WorkId(i), &Task::work);
+      const TaskId task(static_cast<std::size_t>(first - schedule.tasks().begin()));
+      throw Error(
+          "a step takes more than a day by what the cluster file says, with tasks such as " +
+          TaskLabel(schedule, graph, task));
     }
+    all += each * times[i];
   }
 }
 

@@ -95,12 +95,10 @@ std::optional<Repetition> FindRepetition(const Schedule& schedule, std::uint32_t
 
 std::vector<std::int64_t> TimesInStep(const Schedule& schedule) {
   const Repetition& repetition = schedule.repetition();
-  const MicroSteps steps(schedule);
+  const std::uint32_t last = schedule.tasks().empty() ? 0 : schedule.tasks().back().micro_step;
   std::vector<std::int64_t> times(schedule.works().size());
-  for (std::size_t i = 0; i < schedule.task_count(); ++i) {
-    const Task& task = schedule.task(TaskId(i));
-    const bool repeats = repetition.left_out > 0 && task.micro_step + 1U < steps.count() &&
-                         task.micro_step + 1U + repetition.period >= steps.count();
+  for (const Task& task : schedule.tasks()) {
+    const bool repeats = task.micro_step < last && task.micro_step + repetition.period >= last;
     times[task.work.index()] += 1 + (repeats ? repetition.left_out / repetition.period : 0);
   }
   return times;
