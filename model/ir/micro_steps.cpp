@@ -80,7 +80,7 @@ std::optional<Repetition> FindRepetition(const Schedule& schedule, std::uint32_t
   for (std::size_t i = 0; i + 1 < steps.count(); ++i) {
     shapes.push_back(steps.ShapeOf(i));
   }
-  for (const std::uint32_t period : {1U, 2U, 4U}) {
+  for (const std::uint32_t period : {1U, 2U, kMicroStepPeriod}) {
     std::size_t from = shapes.size();
     while (from > period && shapes[from - 1] == shapes[from - 1 - period]) {
       --from;

@@ -8,6 +8,10 @@
 
 namespace dcsim {
 
+/// Micro-steps behind which a step may repeat: each period of a schedule divides it, and it is that
+/// of what the engine leaves to chance.
+inline constexpr std::uint32_t kMicroStepPeriod = 4;
+
 /// Where the micro-steps of a schedule begin, and what tasks and buffers are called from there:
 /// micro-steps that do the same have the same names for what they do it with. The optimizer is part
 /// of the last one.

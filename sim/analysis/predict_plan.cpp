@@ -33,11 +33,11 @@ std::optional<Prediction> PredictFrom(int micro_steps,
 
 Prediction PredictPlan(const Plan& plan, const PredictionInputs& inputs) {
   constexpr int kFewest = 16;  // in which caches and queues fill, and what follows shows to repeat
-  constexpr int kPeriod = 4;   // of a schedule's micro-steps: each of FindRepetition divides it
   const int all = plan.options.gradient_accumulation_steps;
   const bool alike = inputs.host_pace.empty();  // else each task has a pace of its own
   for (int fewest = kFewest; alike && fewest <= all / 2; fewest *= 2) {
-    if (auto prediction = PredictFrom(fewest + (all - fewest) % kPeriod, plan, inputs)) {
+    if (auto prediction = PredictFrom(fewest + (all - fewest) % static_cast<int>(kMicroStepPeriod),
+                                      plan, inputs)) {
       return *std::move(prediction);
     }
   }

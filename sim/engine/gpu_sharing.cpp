@@ -91,7 +91,7 @@ std::int64_t GpuSharing::GapBefore(std::int64_t now) const {
 }
 
 /// Whether this rank's collective is one of those that start before the kernel which the same event
-/// let start. A hash, so that it is the same whenever it is asked, and in each micro-step.
+/// let start. A hash, so that it is the same whenever it is asked.
 bool GpuSharing::ComesFirst(std::size_t stream, std::size_t position) const {
   if (peers_.empty()) {
     return false;

@@ -75,7 +75,7 @@ class GpuSharing {
   }
 
   /// A task starts, `at_once` behind another one of its stream or later; `position` is its place on
-  /// the stream within a micro-step. One that takes no time ends, too.
+  /// the stream within kMicroStepPeriod. One that takes no time ends, too.
   void Start(std::size_t stream,
              const GpuTask& task,
              bool at_once,

@@ -18,7 +18,7 @@ std::optional<RepeatFinder::Stretch> RepeatFinder::Find(MicroStepState now) {
     const std::size_t length = here - from;
     const std::size_t times = (repetition_.left_out + listed) / length;
     const MicroStepState& begin = seen_[from];
-    if (length % repetition_.period == 0 && times * length >= repetition_.left_out &&
+    if (length % kMicroStepPeriod == 0 && times * length >= repetition_.left_out &&
         begin.oldest >= std::max<std::size_t>(1, repetition_.from) && begin.state == end.state &&
         (begin.apart == end.apart || begin.since == end.since)) {
       found_ = true;

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "model/base/error.h"
+#include "model/ir/micro_steps.h"
 
 namespace dcsim {
 
@@ -18,11 +19,12 @@ StepProgram::StepProgram(const Schedule& schedule, std::span<const WorkCost> cos
       entries_[user.index()].moves_memory = true;
     }
   }
-  std::array<std::size_t, kStreamCount> before{};  // tasks of a stream before the micro-step
+  std::array<std::size_t, kStreamCount> before{};  // tasks of a stream before the period
   for (std::size_t i = 0; i < schedule.task_count(); ++i) {
     const TaskId id(i);
     const Task& task = schedule.task(id);
-    if (i > 0 && task.micro_step != schedule.task(TaskId(i - 1)).micro_step) {
+    const std::size_t period = task.micro_step / kMicroStepPeriod;
+    if (i > 0 && period != schedule.task(TaskId(i - 1)).micro_step / kMicroStepPeriod) {
       std::ranges::transform(stream_tasks_, before.begin(), &std::vector<std::uint32_t>::size);
     }
     TaskEntry& entry = entries_[i];

@@ -27,7 +27,7 @@ class StepProgram {
 
   struct TaskEntry {
     std::uint32_t work = 0;
-    std::uint32_t position = 0;    // on its stream, within the micro-step
+    std::uint32_t position = 0;    // on its stream, within kMicroStepPeriod
     std::uint32_t collective = 0;  // on its communicator, within the step; kNoCollective: none
     std::uint32_t first_wait = 0;
     std::uint8_t stream = 0;  // Task::kNoStream: host

@@ -5,6 +5,7 @@
 
 #include "model/base/scaled.h"
 #include "model/graph/sharding.h"
+#include "model/ir/micro_steps.h"
 #include "sim/search/gather_task.h"
 
 namespace dcsim {
@@ -41,7 +42,8 @@ class Layout {
   /// Of the tasks behind the first step's end.
   static void SetPositions(std::vector<PlannedTask>& tasks, std::size_t first_step) {
     for (std::size_t i = first_step + 1; i < tasks.size(); ++i) {
-      const bool begins = tasks[i].micro_step != tasks[i - 1].micro_step;
+      const bool begins =
+          tasks[i].micro_step / kMicroStepPeriod != tasks[i - 1].micro_step / kMicroStepPeriod;
       tasks[i].position = begins ? 0 : tasks[i - 1].position + 1;
     }
   }

@@ -15,7 +15,7 @@ struct PlannedTask {
   std::uint64_t key = 0;
   Counts needs{};
   std::size_t micro_step = 0;
-  std::uint32_t position = 0;  // on its stream, within the micro-step; of the whole step's tasks
+  std::uint32_t position = 0;  // on its stream, within kMicroStepPeriod; of the whole step
 };
 
 /// A wait of the compute stream for a gather.

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "model/base/error.h"
 #include "model/ir/graph_text.h"
 #include "model/passes/resolve.h"
 #include "sim/analysis/predict.h"
@@ -56,6 +57,12 @@ TEST_P(PredictPlanTest, FewMicroStepsTellWhatAllDo) {
 
 TEST_P(PredictPlanTest, AThousandMicroStepsAreSimulatedFromFew) {
   EXPECT_LE(PredictPlan(PlanOf(1024), inputs_).micro_steps, 35);
+}
+
+TEST_P(PredictPlanTest, MicroStepsThatAreLeftOutTakeTime) {
+  cluster_.host.launch = Duration::FromMs(60'000);
+  EXPECT_NO_THROW(PredictPlan(PlanOf(64), inputs_));
+  EXPECT_THROW(PredictPlan(PlanOf(1024), inputs_), Error);  // more than a day
 }
 
 TEST_P(PredictPlanTest, HostsThatVaryAreSimulatedTaskByTask) {

@@ -43,21 +43,24 @@ TEST(StepProgramTest, CollectivesAreNumberedByCommunicator) {
   EXPECT_EQ(program.collectives_on(1), 1U);
 }
 
-TEST(StepProgramTest, PlacesBeginAnewInEachMicroStep) {
+TEST(StepProgramTest, PlacesBeginAnewWithEachPeriodOfMicroSteps) {
   StepKit kit;
   kit.Kernel(kCompute, {1});
-  kit.Kernel(kCompute, {1});
-  const TaskId gather = kit.Kernel(kGather, {1});
   TaskDraft draft;
-  draft.micro_step = 1;
-  draft.stream = kCompute;
-  const TaskId first = kit.Add(draft, {1});
-  draft.stream = kGather;
-  const TaskId second = kit.Add(draft, {1});
+  const auto add = [&](std::uint16_t micro_step, StreamRole stream) {
+    draft.micro_step = micro_step;
+    draft.stream = stream;
+    return kit.Add(draft, {1}).index();
+  };
+  const std::size_t third = add(3, kCompute);
+  const std::size_t fourth = add(4, kCompute);
+  const std::size_t gather = add(5, kGather);
+  const std::size_t ninth = add(9, kGather);
   const StepProgram program(kit.schedule(), kit.costs());
-  EXPECT_EQ(program.entry(gather.index()).position, 0U);
-  EXPECT_EQ(program.entry(first.index()).position, 0U);
-  EXPECT_EQ(program.entry(second.index()).position, 0U);
+  EXPECT_EQ(program.entry(third).position, 1U);
+  EXPECT_EQ(program.entry(fourth).position, 0U);
+  EXPECT_EQ(program.entry(gather).position, 0U);
+  EXPECT_EQ(program.entry(ninth).position, 0U);
 }
 
 }  // namespace
