@@ -314,8 +314,6 @@ Prediction Predict(const Schedule& schedule,
   }
 
   Prediction prediction;
-  prediction.micro_steps =
-      plan.options.gradient_accumulation_steps - static_cast<int>(schedule.repetition().left_out);
   Result& result = prediction.result;
   result.outcome = OutcomeName(simulation.outcome);
   result.peak_reserved_most = simulation.memory.reserved.peak;

@@ -55,7 +55,7 @@ struct Prediction {
   std::optional<Timeline> timeline;  // when asked for: of the measured step, or of the one in which
                                      // the simulation stopped, up to there
   std::optional<Stop> stop;          // where it did not complete
-  int micro_steps = 1;               // that were simulated one by one
+  int micro_steps = 0;               // of PredictPlan: so many were simulated one by one
 };
 
 /// MostReserved of a schedule, at these costs; where memory follows time, of a job that begins as

@@ -22,8 +22,10 @@ std::optional<Prediction> PredictFrom(int micro_steps,
   }
   RequireCorrect(schedule, inputs.graph);
   try {
-    return Predict(std::move(schedule).Repeating(*repetition), plan, inputs,
-                   /*keep_timeline=*/false);
+    Prediction prediction = Predict(std::move(schedule).Repeating(*repetition), plan, inputs,
+                                    /*keep_timeline=*/false);
+    prediction.micro_steps = micro_steps;
+    return prediction;
   } catch (const DoesNotRepeat&) {
     return std::nullopt;
   }
@@ -43,7 +45,9 @@ Prediction PredictPlan(const Plan& plan, const PredictionInputs& inputs) {
   }
   const Schedule schedule = LowerFor(plan, inputs);
   RequireCorrect(schedule, inputs.graph);
-  return Predict(schedule, plan, inputs, /*keep_timeline=*/false);
+  Prediction prediction = Predict(schedule, plan, inputs, /*keep_timeline=*/false);
+  prediction.micro_steps = all;
+  return prediction;
 }
 
 }  // namespace dcsim

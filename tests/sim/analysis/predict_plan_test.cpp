@@ -49,14 +49,13 @@ TEST_P(PredictPlanTest, FewMicroStepsTellWhatAllDo) {
   for (const int micro_steps : {8, 32, 61, 64}) {
     const Plan plan = PlanOf(micro_steps);
     const Prediction plain = Predict(LowerFor(plan, inputs_), plan, inputs_, false);
-    EXPECT_EQ(plain.micro_steps, micro_steps);
     EXPECT_EQ(PrintResult(PredictPlan(plan, inputs_).result), PrintResult(plain.result))
         << micro_steps;
   }
 }
 
 TEST_P(PredictPlanTest, AThousandMicroStepsAreSimulatedFromFew) {
-  EXPECT_LE(PredictPlan(PlanOf(1024), inputs_).micro_steps, 35);
+  EXPECT_EQ(PredictPlan(PlanOf(1024), inputs_).micro_steps, 16);
 }
 
 TEST_P(PredictPlanTest, MicroStepsThatAreLeftOutTakeTime) {
