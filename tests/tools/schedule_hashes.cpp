@@ -16,7 +16,7 @@ namespace {
 std::string TextOf(const StepOptions& options) {
   try {
     const LoadedStep step = LoadStep(options);
-    return PrintScheduleText(step.schedule, step.workload.graph);
+    return PrintScheduleText(LowerStep(step), step.workload.graph);
   } catch (const Error& error) {
     return error.what();
   }
