@@ -26,6 +26,8 @@ PARTS = {"common", "plan-options"}
 OPEN = re.compile(
     r"(/versions|/recorder|graph/options|/backend/settings|/kernels/\*/(passes|configs/\*)|search/deepspeed/config|/rows/\*/values)(/.*)?$"
 )
+# Keys of Chrome's trace format, which has a documentation of its own.
+CHROME = {"displayTimeUnit", "traceEvents", "pid", "tid", "cat", "bp", "sort_index"}
 MOST_FAULTS = 5  # shown
 COMMITTED_EXAMPLES = 2
 
@@ -52,6 +54,21 @@ def test_every_schema_has_documents_and_a_link():
     pages = "".join((ROOT / "docs/reference" / page).read_text() for page in ("formats.md", "plans.md", "clusters.md"))
     assert {*COMMITTED, *(name for name, _, _ in WRITTEN)} == set(NAMES) - PARTS
     assert [name for name in NAMES if f"(schemas/{name}.schema.json)" not in pages] == []
+
+
+def keys_of(schema: Any) -> Iterator[str]:
+    if isinstance(schema, list):
+        schema = dict(enumerate(schema))
+    if isinstance(schema, dict):
+        yield from schema.get("properties", {})
+        for part in schema.values():
+            yield from keys_of(part)
+
+
+def test_every_key_is_documented():
+    pages = [*(ROOT / "docs/reference").glob("*.md"), ROOT / "docs/design/search.md"]
+    words = {word for page in pages for word in re.findall(r"[\w-]*\w", page.read_text())}
+    assert {key for name in NAMES for key in keys_of(SCHEMA[name])} - words - CHROME == set()
 
 
 @built
