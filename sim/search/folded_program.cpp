@@ -152,35 +152,33 @@ class Folder {
     return TaskId::None();
   }
 
-  bool WaitsFor(TaskId task, TaskId waited) const {
-    const auto waits = schedule_.waits(task);
-    return std::find(waits.begin(), waits.end(), waited) != waits.end();
-  }
-
-  /// Whether every stream is idle once the host goes on behind its last wait, in every plan: it
-  /// waits for the last task of the reduce stream; some task there waited for the last copy; the
-  /// copy waited for compute; what compute was given later is over at once, and waits for copies or
-  /// reductions alone. Gathers end before the ops that need them, all of which come before.
-  bool IsQuietAtTail() {
-    const std::size_t sync = tail_ - 1;
-    const TaskId reduce = LastBefore(StreamRole::kReduce, sync);
-    const TaskId copy = LastBefore(StreamRole::kCopy, sync);
-    if (reduce.is_none() || copy.is_none() || !WaitsFor(TaskId(sync), reduce)) {
-      return false;
-    }
-    bool copies_reduced = false;
-    for (std::size_t i = copy.index(); i < sync; ++i) {
-      const bool on_reduce = IsOn(TaskId(i), StreamRole::kReduce);
-      copies_reduced = copies_reduced || (on_reduce && WaitsFor(TaskId(i), copy));
-    }
-    const TaskId compute = LastBefore(StreamRole::kCompute, copy.index());
-    if (!copies_reduced || compute.is_none() || !WaitsFor(copy, compute)) {
-      return false;
-    }
-    for (std::size_t i = compute.index() + 1; i < sync; ++i) {
-      const bool on_compute = IsOn(TaskId(i), StreamRole::kCompute);
-      const bool gathers = tasks_[i].kind == BaseTask::Kind::kVariable;
-      if (gathers || (on_compute && CostOf(i).device != Duration())) {
+  /// Whether every stream is idle once the host goes on behind its last wait, in every plan. A task
+  /// has ended if the host waited for it, if a task that has ended did, or if a later one of its
+  /// stream has ended. Compute that has not is over at once. Gathers end before the ops that need
+  /// them, all of which have ended.
+  bool IsQuietAtTail() const {
+    std::array<bool, kStreamCount> ended{};  // by stream: the tasks seen next
+    std::vector<bool> waited(tail_);
+    for (std::size_t i = tail_; i-- > 0;) {
+      const Task& task = schedule_.task(TaskId(i));
+      const bool compute_ended = ended[static_cast<std::size_t>(StreamRole::kCompute)];
+      bool has_ended = true;
+      if (tasks_[i].kind == BaseTask::Kind::kVariable) {
+        has_ended = compute_ended;
+      } else if (tasks_[i].kind == BaseTask::Kind::kStream) {
+        ended[task.stream] = ended[task.stream] || waited[i];
+        has_ended = ended[task.stream];
+      }
+      if (has_ended) {
+        for (const TaskId before : schedule_.waits(TaskId(i))) {
+          waited[before.index()] = true;
+        }
+        continue;
+      }
+      const bool at_once = IsOn(TaskId(i), StreamRole::kCompute) &&
+                           CostOf(i).device == Duration() &&
+                           tasks_[i].kind == BaseTask::Kind::kStream;
+      if (!at_once) {
         return false;
       }
     }
