@@ -223,8 +223,15 @@ DType StoredDType(const LowerState& state, const EagerBucket& bucket) {
   return copied_back ? bucket.dtype : state.reduction_dtype(bucket.dtype);
 }
 
+void FreeGradients(LowerState& state, std::vector<TakenGradient>& gradients, TaskDraft& draft) {
+  for (const TakenGradient& gradient : gradients) {
+    FreeGradient(state, gradient, draft);
+  }
+  gradients.clear();
+}
+
 /// The own part into the gradient partition, added to what earlier micro-steps left there; then
-/// gradients that were not copied go.
+/// gradients that were not copied go, with overlap_comm when the compute stream has waited for it.
 void AddStore(LowerState& state, EagerBucket& bucket, const EagerFlush& flush) {
   FlatBuffers& flat = state.flat_of(bucket.calls.front().param);
   if (flat.gradient_partition.is_none()) {
@@ -247,8 +254,10 @@ void AddStore(LowerState& state, EagerBucket& bucket, const EagerFlush& flush) {
     }
   }
   draft.Write(flat.gradient_partition);
-  for (const TakenGradient& reference : bucket.references) {
-    FreeGradient(state, reference, draft);
+  if (state.plan.options.overlap_comm) {
+    bucket.in_flight = bucket.references;
+  } else {
+    FreeGradients(state, bucket.references, draft);
   }
   state.builder.Add(draft);
 }
@@ -305,14 +314,18 @@ void AddFlushTasks(LowerState& state, const EagerBucket& bucket, EagerFlush& flu
 }
 
 /// With overlap_comm the compute stream first waits for the reductions before this one: the buffer
-/// that it fills next is free then.
+/// that it fills next is free then, and so are gradients that were reduced where they are.
 void Flush(LowerState& state, EagerBucket& bucket) {
   if (bucket.calls.empty()) {
     return;
   }
   const TaskId earlier = state.builder.last(StreamRole::kReduce);
   if (state.plan.options.overlap_comm && !earlier.is_none()) {
-    AddWait(state, StreamRole::kCompute, earlier);
+    TaskDraft draft = state.Draft(TaskKind::kWait, StreamRole::kCompute);
+    draft.work.events = 1;
+    draft.waits.push_back(earlier);
+    FreeGradients(state, bucket.in_flight, draft);
+    state.builder.Add(draft);
   }
   EagerFlush flush = StartFlush(state, bucket);
   AddFlushTasks(state, bucket, flush);
@@ -382,6 +395,7 @@ void AddEagerEnd(LowerState& state, bool releases_buffers) {
   const bool resident = state.plan.options.stage == 3;
   for (auto& [dtype, bucket] : state.eager_buckets) {
     Flush(state, bucket);
+    FreeGradients(state, bucket.in_flight, draft);
     if (releases_buffers && !resident) {
       for (const BufferId buffer : bucket.buffers) {
         draft.Free(buffer);

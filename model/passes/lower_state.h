@@ -50,6 +50,7 @@ struct EagerBucket {
   std::int64_t offset = 0;        // elements filled
   std::vector<CollectiveCall> calls;
   std::vector<TakenGradient> references;  // instead of copies: one a call
+  std::vector<TakenGradient> in_flight;   // overlap_comm: those of the reduction before
 };
 
 /// Flat tensors of one dtype (FlatGroup) as buffers.

@@ -11,21 +11,6 @@ namespace {
 
 constexpr const char* kClusterSet = "--cluster-set";
 
-/// Autograd saves all that its formulas ask for; a graph of the min-cut partitioner recomputes some
-/// of it, which makes an eager step's memory look smaller than it is.
-void NoteRecomputation(const StepOptions& options,
-                       const Graph& graph,
-                       const Plan& plan,
-                       std::ostream& notes) {
-  const Json recorded = Json::parse(graph.notes.options, nullptr, /*allow_exceptions=*/false);
-  if (plan.policy == "deepspeed-eager" && recorded.is_object() &&
-      recorded.value("partitioner", "") == "mincut") {
-    notes << options.workload
-          << ": deepspeed-eager's memory is a lower bound: recorded with --partitioner mincut, "
-             "which recomputes what eager autograd saves; --partitioner default records it\n";
-  }
-}
-
 /// What a cluster of so many GPUs is asked for with.
 std::string MoreNodes(const Cluster& cluster, int ranks) {
   std::string text = "; more nodes: --cluster-set nodes=" + std::to_string(cluster.NodesOf(ranks));
@@ -38,6 +23,19 @@ std::string MoreNodes(const Cluster& cluster, int ranks) {
 }
 
 }  // namespace
+
+void NoteRecomputation(const std::string& workload,
+                       const Graph& graph,
+                       const Plan& plan,
+                       std::ostream& notes) {
+  const Json recorded = Json::parse(graph.notes.options, nullptr, /*allow_exceptions=*/false);
+  if (plan.policy == "deepspeed-eager" && recorded.is_object() &&
+      recorded.value("partitioner", "") == "mincut") {
+    notes << workload
+          << ": deepspeed-eager's memory is a lower bound: recorded with --partitioner mincut, "
+             "which recomputes what eager autograd saves; --partitioner default records it\n";
+  }
+}
 
 int RanksFor(int gpus, const Cluster& cluster) {
   const int ranks = gpus == 0 ? cluster.gpus() : gpus;
@@ -99,7 +97,7 @@ LoadedStep LoadStep(const StepOptions& options, std::ostream& notes) {
   const PredictionInputs inputs{workload.graph, profile ? &*profile : nullptr, cluster};
   const int ranks = RanksFor(options.gpus, cluster);
   Plan plan = LoadPlan(options.plan, overrides, inputs, ranks, {options.batches, &notes});
-  NoteRecomputation(options, workload.graph, plan, notes);
+  NoteRecomputation(options.workload, workload.graph, plan, notes);
   return {std::move(workload), std::move(cluster), std::move(profile), std::move(plan)};
 }
 

@@ -52,6 +52,13 @@ struct LoadedStep {
   }
 };
 
+/// Says where a plan's memory is a lower bound: autograd saves all that its formulas ask for, and a
+/// graph of the min-cut partitioner recomputes some of it, which makes an eager step look smaller.
+void NoteRecomputation(const std::string& workload,
+                       const Graph& graph,
+                       const Plan& plan,
+                       std::ostream& notes = std::cerr);
+
 /// Ranks for "--gpus", of which 0 means all of the cluster. Throws Error when it has fewer.
 int RanksFor(int gpus, const Cluster& cluster);
 

@@ -117,6 +117,7 @@ LoadedSearch Load(const SearchCommandOptions& options) {
                       std::nullopt,        lacks_copies};
   if (!options.baseline.empty()) {
     loaded.baseline = LoadBaseline(options.baseline, loaded);
+    NoteRecomputation(options.workload, loaded.workload.graph, *loaded.baseline);
     TakeTraining(loaded.baseline->options, loaded.space);
   }
   return loaded;

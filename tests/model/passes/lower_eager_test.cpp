@@ -241,6 +241,24 @@ TEST(EagerBucketTest, OverlapWaitsForTheReductionBeforeTheLast) {
   EXPECT_THAT(waited, testing::Not(testing::Contains(stores[3])));
 }
 
+// A gradient larger than the bucket is reduced where it is: the compute stream waits for that
+// before it takes its memory again, or the end of the backward does.
+TEST(EagerBucketTest, OverlapKeepsALargeGradientUntilComputeHasWaited) {
+  PlanSpec spec = EagerSpec(2);
+  spec.options.reduce_bucket = 4;
+  spec.options.overlap_comm = true;
+  const Schedule schedule = LowerRight(spec);
+  std::vector<TaskKind> freeing;
+  for (std::size_t i = 0; i < schedule.task_count(); ++i) {
+    for (const MemoryStep& step : schedule.memory(TaskId(i))) {
+      if (step.frees && schedule.buffer(step.buffer).buffer_class == BufferClass::kGradient) {
+        freeing.push_back(schedule.task(TaskId(i)).kind);
+      }
+    }
+  }
+  EXPECT_THAT(freeing, testing::ElementsAre(TaskKind::kWait, TaskKind::kEndBackward));
+}
+
 // The backward of the boundary copies gradients as they come: w2, then w1, added to those of the
 // micro-step before.
 TEST(EagerBucketTest, OverlapReducesZero1InItsLastBackward) {
