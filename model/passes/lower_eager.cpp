@@ -14,11 +14,6 @@ StreamRole FlushStream(const LowerState& state) {
                                                                           : StreamRole::kCompute;
 }
 
-/// Where gradients are copied into the bucket.
-StreamRole CopyStream(const LowerState& state) {
-  return state.plan.options.stage == 3 ? StreamRole::kReduce : StreamRole::kCompute;
-}
-
 /// Bytes of an element of the bucket's buffer, and of what is reduced.
 std::int64_t HeldBytes(const LowerState& state, const EagerBucket& bucket) {
   return ElementBytes(state.bucket_dtype(bucket.dtype));
@@ -223,13 +218,6 @@ DType StoredDType(const LowerState& state, const EagerBucket& bucket) {
   return copied_back ? bucket.dtype : state.reduction_dtype(bucket.dtype);
 }
 
-void FreeGradients(LowerState& state, std::vector<TakenGradient>& gradients, TaskDraft& draft) {
-  for (const TakenGradient& gradient : gradients) {
-    FreeGradient(state, gradient, draft);
-  }
-  gradients.clear();
-}
-
 /// The own part into the gradient partition, added to what earlier micro-steps left there; then
 /// gradients that were not copied go, with overlap_comm when the compute stream has waited for it.
 void AddStore(LowerState& state, EagerBucket& bucket, const EagerFlush& flush) {
@@ -337,7 +325,8 @@ void Flush(LowerState& state, EagerBucket& bucket) {
 
 /// Copies a gradient into the buffer; its own memory goes at once.
 void AddCopy(LowerState& state, EagerBucket& bucket, ParamId param, const TakenGradient& gradient) {
-  TaskDraft draft = BehindCompute(state, TaskKind::kReduceGradCopy, CopyStream(state));
+  const auto stream = state.plan.options.stage == 3 ? StreamRole::kReduce : StreamRole::kCompute;
+  TaskDraft draft = BehindCompute(state, TaskKind::kReduceGradCopy, stream);
   const std::int64_t own = ElementBytes(bucket.dtype);
   const std::int64_t held = HeldBytes(state, bucket);
   const Bytes moved(state.graph.numel(param) * (own + held));

@@ -275,6 +275,13 @@ void FreeGradient(LowerState& state, const TakenGradient& gradient, TaskDraft& d
   }
 }
 
+void FreeGradients(LowerState& state, std::vector<TakenGradient>& gradients, TaskDraft& draft) {
+  for (const TakenGradient& gradient : gradients) {
+    FreeGradient(state, gradient, draft);
+  }
+  gradients.clear();
+}
+
 namespace {
 
 /// The bucket of a parameter's dtype, with its buffers.

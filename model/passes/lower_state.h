@@ -274,6 +274,8 @@ void AddKeptGradients(LowerState& state);
 TakenGradient TakeGradient(LowerState& state, ParamId param, const Value& value);
 /// Frees a gradient with the draft; one that lives in its storage, once no op needs that.
 void FreeGradient(LowerState& state, const TakenGradient& gradient, TaskDraft& draft);
+/// The same for each; leaves none.
+void FreeGradients(LowerState& state, std::vector<TakenGradient>& gradients, TaskDraft& draft);
 
 /// The same with eager buckets (lower_eager.cpp): a first gradient makes the buffer, one more
 /// gradient goes into it, a backward ends.

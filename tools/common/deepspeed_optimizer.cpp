@@ -48,8 +48,10 @@ void CheckParameters(const DeepSpeedCheck& check, const std::string& type, bool 
   const std::string pointer = check.settings.Pointer("optimizer.params");
   for (const auto& [name, value] : params.items()) {
     if (name != "max_grad_norm" && std::find(known.begin(), known.end(), name) == known.end()) {
-      check.faults.Add(pointer + "/" + name, "DeepSpeed's " + type + " has no parameter '" + name +
-                                                 "'" + DidYouMean(name, known));
+      std::string fault = "DeepSpeed's ";
+      fault.append(type).append(" has no parameter '").append(name).append("'");
+      check.faults.Add(std::string(pointer).append("/").append(name),
+                       fault.append(DidYouMean(name, known)));
     }
   }
 }

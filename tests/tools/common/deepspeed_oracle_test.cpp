@@ -12,7 +12,7 @@
 namespace dcsim {
 namespace {
 
-const std::string kFolder = std::string(DCSIM_SOURCE_DIR) + "/";
+constexpr const char* kFolder = DCSIM_SOURCE_DIR "/";
 
 /// A recording with the rows and dtype that DeepSpeed reads, so that reading alone is compared.
 Graph RecordingOf(const Json& values, std::int64_t hidden_size) {
@@ -122,7 +122,8 @@ Case CaseOf(const Json& each, const Json& bases) {
 }
 
 Json ReadOracle() {
-  return ParseJson(ReadFile(kFolder + "tests/data/deepspeed_config/oracle.json.gz"), "oracle.json");
+  return ParseJson(ReadFile(std::string(kFolder) + "tests/data/deepspeed_config/oracle.json.gz"),
+                   "oracle.json");
 }
 
 /// What dc-sim alone refuses, it says so.
