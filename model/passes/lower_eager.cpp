@@ -309,9 +309,7 @@ void Flush(LowerState& state, EagerBucket& bucket) {
   }
   const TaskId earlier = state.builder.last(StreamRole::kReduce);
   if (state.plan.options.overlap_comm && !earlier.is_none()) {
-    TaskDraft draft = state.Draft(TaskKind::kWait, StreamRole::kCompute);
-    draft.work.events = 1;
-    draft.waits.push_back(earlier);
+    TaskDraft draft = WaitDraft(state, StreamRole::kCompute, earlier);
     FreeGradients(state, bucket.in_flight, draft);
     state.builder.Add(draft);
   }

@@ -251,6 +251,7 @@ void AddFreeActivations(LowerState& state);
 
 /// The stream waits for the event of a task of another one (lower_waits.cpp).
 void AddWait(LowerState& state, StreamRole stream, TaskId task);
+TaskDraft WaitDraft(const LowerState& state, StreamRole stream, TaskId task);
 /// The stream waits for what compute has to do so far, by an event that is counted with the
 /// stream's first task of the next step.
 void AddWaitForCompute(LowerState& state, StreamRole stream);

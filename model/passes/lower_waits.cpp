@@ -2,11 +2,15 @@
 
 namespace dcsim {
 
-void AddWait(LowerState& state, StreamRole stream, TaskId task) {
+TaskDraft WaitDraft(const LowerState& state, StreamRole stream, TaskId task) {
   TaskDraft draft = state.Draft(TaskKind::kWait, stream);
   draft.work.events = 1;
   draft.waits.push_back(task);
-  state.builder.Add(draft);
+  return draft;
+}
+
+void AddWait(LowerState& state, StreamRole stream, TaskId task) {
+  state.builder.Add(WaitDraft(state, stream, task));
 }
 
 void AddWaitForCompute(LowerState& state, StreamRole stream) {
