@@ -78,7 +78,8 @@ LoadedStep Loaded(const std::string& workload, int stage, const std::string& bac
 
 Result Predicted(int stage, const std::string& backend) {
   const LoadedStep step = Loaded(kTiny, stage, backend);
-  return Predict(step.schedule, step.plan, step.inputs(), /*keep_timeline=*/false).result;
+  const Schedule schedule = LowerStep(step);
+  return Predict(schedule, step.plan, step.inputs(), /*keep_timeline=*/false).result;
 }
 
 TEST(CompiledFormTest, FewerKernelsTakeLessTime) {
