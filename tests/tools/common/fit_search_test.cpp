@@ -113,7 +113,7 @@ TEST(FitSearchTest, AnswerIsWhatItsOptionsGive) {
   for (const FitAnswer& each : findings.answers) {
     const LoadedStep step = LoadStep(each.options);
     EXPECT_EQ(PrintResult(each.predicted.result),
-              PrintResult(Predict(step.schedule, step.plan, step.inputs(), false).result))
+              PrintResult(Predict(LowerStep(step), step.plan, step.inputs(), false).result))
         << each.how;
   }
   const FitAnswer* larger = Find(findings, {"micro-batch 16"});
