@@ -254,7 +254,7 @@ void SlowDown(const Work& work, double factor, WorkCost& cost) {
 /// Nobody waits for a step that takes a day by the sum of its parts; times of such steps might not
 /// fit 63 bits.
 void CheckLength(const Schedule& schedule, const Graph& graph, std::span<const WorkCost> costs) {
-  constexpr Duration kMost = Duration::FromMs(24 * 3'600'000);
+  constexpr Duration kMost = Duration::FromMs(std::int64_t{24} * 3'600'000);
   const std::vector<std::int64_t> times = TimesInStep(schedule);
   Duration all;
   for (std::size_t i = 0; i < times.size(); ++i) {

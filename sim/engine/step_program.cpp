@@ -7,6 +7,23 @@
 #include "model/ir/micro_steps.h"
 
 namespace dcsim {
+namespace {
+
+/// The wait for a task by its position among those of its stream that are listed so far. A task
+/// later in the list is never reached: the wait is kept, and ends in a deadlock.
+StreamWait WaitFor(const Schedule& schedule,
+                   TaskId waited,
+                   std::span<const std::vector<std::uint32_t>> stream_tasks) {
+  const Task& task = schedule.task(waited);
+  DCSIM_CHECK(!task.on_host()) << "events are recorded on streams";
+  const auto& others = stream_tasks[task.stream];
+  const auto found = std::lower_bound(others.begin(), others.end(), waited.index());
+  const bool earlier = found != others.end() && *found == waited.index();
+  return {earlier ? static_cast<std::uint32_t>(found - others.begin()) : StreamWait::kNever,
+          task.stream};
+}
+
+}  // namespace
 
 StepProgram::StepProgram(const Schedule& schedule, std::span<const WorkCost> costs, int told)
     : stream_tasks_(kStreamCount),
@@ -34,14 +51,7 @@ StepProgram::StepProgram(const Schedule& schedule, std::span<const WorkCost> cos
     entry.moves_memory = entry.moves_memory || !schedule.memory(id).empty();
     entry.first_wait = static_cast<std::uint32_t>(waits_.size());
     for (const TaskId waited : schedule.waits(id)) {
-      DCSIM_CHECK(!schedule.task(waited).on_host()) << "events are recorded on streams";
-      // A task later in the list is never reached: the wait is kept, and ends in a deadlock.
-      const auto& others = stream_tasks_[schedule.task(waited).stream];
-      const auto found = std::lower_bound(others.begin(), others.end(), waited.index());
-      const bool earlier = found != others.end() && *found == waited.index();
-      const std::uint32_t position =
-          earlier ? static_cast<std::uint32_t>(found - others.begin()) : StreamWait::kNever;
-      waits_.push_back({position, schedule.task(waited).stream});
+      waits_.push_back(WaitFor(schedule, waited, stream_tasks_));
     }
     if (task.on_host()) {
       continue;

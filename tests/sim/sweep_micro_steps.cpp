@@ -1,6 +1,7 @@
 // sweep-micro-steps COUNT [SEED [WORKLOADS]]: predicts COUNT drawn steps of 32 to 64 micro-steps,
-// of the first WORKLOADS of kWorkloads (all), with PredictPlan and with each micro-step simulated.
-// sweep-micro-steps listed: the same for 8 and 64 micro-steps of five workloads under kListedPlans.
+// of the first WORKLOADS of known_workloads (all), with PredictPlan and with each micro-step
+// simulated. sweep-micro-steps listed: the same for 8 and 64 micro-steps of five workloads under
+// listed_plans.
 //
 // A line a step, with the micro-steps that PredictPlan simulated. Ends with 1 where results differ
 // in a byte, and where no step was predicted from fewer micro-steps than it has.
@@ -21,7 +22,7 @@
 namespace dcsim {
 namespace {
 
-const std::string kSources = DCSIM_SOURCE_DIR;
+const std::string source_folder = DCSIM_SOURCE_DIR;
 
 using Names = std::vector<std::string>;
 
@@ -58,10 +59,10 @@ struct Draw {
   }
 };
 
-const Names kWorkloads = {"tiny-llama",   "mlp-8x4096",    "mixtral-2", "gpt2",
-                          "resnet-50",    "bert-large",    "vit-large", "levit-384",
-                          "llama-3.2-1b", "whisper-medium"};
-const Names kListedPlans = {"zero1",
+const Names known_workloads = {"tiny-llama",   "mlp-8x4096",    "mixtral-2", "gpt2",
+                               "resnet-50",    "bert-large",    "vit-large", "levit-384",
+                               "llama-3.2-1b", "whisper-medium"};
+const Names listed_plans = {"zero1",
                             "zero1-deepcompile",
                             "zero2",
                             "zero2-eager",
@@ -71,17 +72,17 @@ const Names kListedPlans = {"zero1",
                             "zero3"};
 
 Draw DrawStep(std::uint64_t seed, std::size_t workloads) {
-  static const Names kPlans = {
+  static const Names drawn_plans = {
       "zero1",       "zero1-deepcompile", "zero1-eager",       "zero1-8036",
       "zero2",       "zero2-deepcompile", "zero2-eager",       "zero3",
       "zero3-ahead", "zero3-copy-engine", "zero3-deepcompile", "zero3-deepcompile-offload",
       "zero3-eager", "zero1-before-8036"};
-  static const Names kClusters = {"h200-1", "h200-2", "h200-4", "h200-8", "h100-2", "h100-4"};
+  static const Names drawn_clusters = {"h200-1", "h200-2", "h200-4", "h200-8", "h100-2", "h100-4"};
   Random random(seed);
   Draw draw;
-  draw.workload = kWorkloads[random.Below(workloads)];
-  draw.plan = AnyOf(kPlans, random);
-  draw.cluster = AnyOf(kClusters, random);
+  draw.workload = known_workloads[random.Below(workloads)];
+  draw.plan = AnyOf(drawn_plans, random);
+  draw.cluster = AnyOf(drawn_clusters, random);
   draw.micro_steps = 32 + static_cast<int>(random.Below(33));
   MayAdd(draw.changes, random, "communicators", {"2"});
   MayAdd(draw.changes, random, "reduce_bucket", {"10000000", "50000000", "2000000000"});
@@ -103,7 +104,7 @@ const ProfiledWorkload& WorkloadOf(const std::string& name, const std::string& g
   static std::map<std::string, ProfiledWorkload> loaded;
   const auto [entry, is_new] = loaded.try_emplace(name + gpu);
   if (is_new) {
-    entry->second = LoadProfiledWorkload(kSources + "/traces/" + name, gpu);
+    entry->second = LoadProfiledWorkload(source_folder + "/traces/" + name, gpu);
   }
   return entry->second;
 }
@@ -113,13 +114,13 @@ class Comparison {
  public:
   bool Compare(const Draw& draw) {
     try {
-      const Cluster cluster = LoadCluster(kSources + "/configs/clusters/" + draw.cluster + ".yaml",
-                                          draw.cluster_changes);
+      const Cluster cluster = LoadCluster(
+          source_folder + "/configs/clusters/" + draw.cluster + ".yaml", draw.cluster_changes);
       const ProfiledWorkload& loaded = WorkloadOf(draw.workload, cluster.gpu.name);
       const PredictionInputs inputs{loaded.workload.graph,
                                     loaded.profile ? &*loaded.profile : nullptr, cluster};
-      const Plan plan = LoadPlan(kSources + "/configs/plans/" + draw.plan + ".yaml", draw.changes,
-                                 inputs, cluster.gpus());
+      const Plan plan = LoadPlan(source_folder + "/configs/plans/" + draw.plan + ".yaml",
+                                 draw.changes, inputs, cluster.gpus());
       const Prediction repeated = PredictPlan(plan, inputs);
       const Prediction plain = Predict(LowerFor(plan, inputs), plan, inputs, false);
       const bool same =
@@ -158,7 +159,7 @@ int Sweep(std::uint64_t count, std::uint64_t seed, std::size_t workloads) {
 int CompareListed() {
   Comparison comparison;
   for (const char* workload : {"llama-3.2-1b", "gpt2", "bert-large", "resnet-50", "mixtral-2"}) {
-    for (const std::string& plan : kListedPlans) {
+    for (const std::string& plan : listed_plans) {
       for (const int micro_steps : {8, 64}) {
         Draw draw{workload, plan, "h200-4", micro_steps, {}, {}};
         draw.changes.push_back({"gradient_accumulation_steps", std::to_string(micro_steps)});
@@ -184,5 +185,5 @@ int main(int argc, char** argv) {
     return i < argc ? std::strtoull(argv[i], nullptr, 10) : other;
   };
   return dcsim::Sweep(number(1, 0), number(2, 0),
-                      std::min<std::size_t>(number(3, UINT64_MAX), dcsim::kWorkloads.size()));
+                      std::min<std::size_t>(number(3, UINT64_MAX), dcsim::known_workloads.size()));
 }

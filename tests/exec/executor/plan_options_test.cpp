@@ -54,170 +54,166 @@ struct OptionRow {
   std::function<void(PlanSpec&)> change;
 };
 
-std::vector<OptionRow> Options() {
-  return {
-      {"OneBuffer", {1, 2, 3}, [](PlanSpec& spec) { spec.options.double_buffer = false; }},
-      {"ReduceScatter",
-       {1, 2},
-       [](PlanSpec& spec) { spec.options.reduce_collective = ReduceCollective::kReduceScatter; }},
-      {"OneCollectiveABucket",
-       {1, 2},
-       [](PlanSpec& spec) { spec.options.flush_collectives = FlushCollectives::kOnePerBucket; }},
-      {"TwoCommunicators", {1, 2, 3}, [](PlanSpec& spec) { spec.options.communicators = 2; }},
-      {"RecordStream",
-       {3},
-       [](PlanSpec& spec) { spec.options.release = ReleaseMode::kRecordStream; }},
-      {"GatherOneAhead", {3}, [](PlanSpec& spec) { spec.gather_ahead = 1; }},
-      {"GatherAllAhead", {3}, [](PlanSpec& spec) { spec.gather_ahead = 1000; }},
-      {"CopyEngine", {3}, [](PlanSpec& spec) { spec.options.gather_engine = Engine::kCopyEngine; }},
-      {"CopyEngineAhead",
-       {3},
-       [](PlanSpec& spec) {
-         spec.options.gather_engine = Engine::kCopyEngine;
-         spec.gather_ahead = 5;
-       }},
-      {"CopyEngineKeepAll",
-       {3},
-       [](PlanSpec& spec) {
-         spec.options.gather_engine = Engine::kCopyEngine;
-         spec.keep_gathered.all = true;
-       }},
-      {"Synchronized",
-       {1, 2, 3},
-       [](PlanSpec& spec) {
-         spec.options.synchronize = {true, true, true, true};
-       }},
-      {"KeepAll", {3}, [](PlanSpec& spec) { spec.keep_gathered.all = true; }},
-      {"KeepSome", {3}, [](PlanSpec& spec) { spec.keep_gathered.patterns = {"*norm*"}; }},
-      // 4000 elements hold a few gradients, 2000 too few for the embedding's 3395: overflow,
-      // growth.
-      {"SmallBucket", {1, 2, 3}, [](PlanSpec& spec) { spec.options.reduce_bucket = 4000; }},
-      {"GrowingBucket", {1, 2, 3}, [](PlanSpec& spec) { spec.options.reduce_bucket = 2000; }},
-      {"GrowingBucketOneBuffer",
-       {1, 2, 3},
-       [](PlanSpec& spec) {
-         spec.options.reduce_bucket = 2000;
-         spec.options.double_buffer = false;
-       }},
-      {"GrowingBucketScattered",
-       {1, 2},
-       [](PlanSpec& spec) {
-         spec.options.reduce_bucket = 2000;
-         spec.options.reduce_collective = ReduceCollective::kReduceScatter;
-       }},
-      // Every gradient is larger than the buffer until it has grown.
-      {"BucketOfOneElement", {1, 2, 3}, [](PlanSpec& spec) { spec.options.reduce_bucket = 1; }},
-      // A norm that no gradient reaches: the factor is 1.
-      {"ClippingFarAway", {1, 2, 3}, [](PlanSpec& spec) { spec.options.gradient_clipping = 1e6; }},
-      {"DeepCompile0171",
-       {3},
-       [](PlanSpec& spec) {
-         spec.policy = "deepcompile-0.17.1";
-         spec.options.buffer_lifetime = BufferLifetime::kPermanent;
-       }},
-      {"DeepCompile0196", {1, 2, 3}, [](PlanSpec& spec) { spec.policy = "deepcompile-0.19.6"; }},
-      {"DeepCompile0198",
-       {1, 2, 3},
-       [](PlanSpec& spec) {
-         spec.policy = "deepcompile-0.19.8";
-         spec.options.release = ReleaseMode::kRecordStream;
-       }},
-      {"Eager",
-       {1, 2, 3},
-       [](PlanSpec& spec) {
-         spec.policy = "deepspeed-eager";
-         spec.options.gradient_buckets = GradientBuckets::kEager;
-       }},
-      {"EagerSmallBucketAndReach",
-       {1, 2, 3},
-       [](PlanSpec& spec) {
-         spec.policy = "deepspeed-eager";
-         spec.options.gradient_buckets = GradientBuckets::kEager;
-         spec.options.reduce_bucket = 2000;
-         spec.eager_gathers = {1500, 10, 3000, 2000};
-       }},
-      {"EagerWithoutBuffer",
-       {1, 2, 3},
-       [](PlanSpec& spec) {
-         spec.options.gradient_buckets = GradientBuckets::kEager;
-         spec.options.contiguous_gradients = false;
-         spec.options.reduce_bucket = 4000;
-       }},
-      {"EagerOverlapping",
-       {1, 2},
-       [](PlanSpec& spec) {
-         spec.options.gradient_buckets = GradientBuckets::kEager;
-         spec.options.overlap_comm = true;
-         spec.options.reduce_bucket = 2000;
-       }},
-      {"EagerFlatByCopies",
-       {1, 2, 3},
-       [](PlanSpec& spec) {
-         spec.options.gradient_buckets = GradientBuckets::kEager;
-         spec.options.flatten = Flatten::kCopy;
-         spec.options.reduce_bucket = 4000;
-       }},
-      {"PermanentBuffers",
-       {1, 2, 3},
-       [](PlanSpec& spec) { spec.options.buffer_lifetime = BufferLifetime::kPermanent; }},
-      {"PermanentBuffersGrown",
-       {1, 2, 3},
-       [](PlanSpec& spec) {
-         spec.options.buffer_lifetime = BufferLifetime::kPermanent;
-         spec.options.reduce_bucket = 2000;
-       }},
-      {"BuffersOfPr8036",
-       {1, 2, 3},
-       [](PlanSpec& spec) { spec.options.buffer_lifetime = BufferLifetime::kPr8036; }},
-      {"OffloadAll", {1, 2, 3}, [](PlanSpec& spec) { spec.offload_optimizer.all = true; }},
-      {"OffloadOneState",
-       {1, 2, 3},
-       [](PlanSpec& spec) { spec.offload_optimizer.bytes = Bytes(1); }},
-      {"OffloadInEachMicroStep",
-       {1, 2, 3},
-       [](PlanSpec& spec) {
-         spec.offload_optimizer.all = true;
-         spec.options.offload_period = OffloadPeriod::kMicroStep;
-       }},
-      {"OffloadAdamStatesSync",
-       {3},
-       [](PlanSpec& spec) {
-         spec.policy = "deepcompile-0.19.8";
-         spec.options.release = ReleaseMode::kRecordStream;
-         spec.passes = {"zero3_compile", "offload_adam_states_sync"};
-       }},
-      {"OffloadParameters", {3}, [](PlanSpec& spec) { spec.options.offload_parameters = true; }},
-      {"OffloadParametersAheadAndStates",
-       {3},
-       [](PlanSpec& spec) {
-         spec.options.offload_parameters = true;
-         spec.options.release = ReleaseMode::kRecordStream;
-         spec.gather_ahead = 4;
-         spec.offload_optimizer.all = true;
-       }},
-      {"OffloadParametersKeepSome",
-       {3},
-       [](PlanSpec& spec) {
-         spec.options.offload_parameters = true;
-         spec.keep_gathered.patterns = {"*norm*"};
-       }},
-      {"OffloadParametersDeepCompile",
-       {3},
-       [](PlanSpec& spec) {
-         spec.policy = "deepcompile-0.19.6";
-         spec.options.offload_parameters = true;
-       }},
-      {"FusedGathers",
-       {3},
-       [](PlanSpec& spec) {
-         spec.passes = {"gather_at_use", "fuse_gathers", "gather_ahead"};
-         spec.gather_ahead = 1;
-       }},
-      {"ExpandableSegments",
-       {1, 3},
-       [](PlanSpec& spec) { spec.options.allocator = AllocatorMode::kExpandableSegments; }},
-  };
-}
+const std::vector<OptionRow> option_rows = {
+    {"OneBuffer", {1, 2, 3}, [](PlanSpec& spec) { spec.options.double_buffer = false; }},
+    {"ReduceScatter",
+     {1, 2},
+     [](PlanSpec& spec) { spec.options.reduce_collective = ReduceCollective::kReduceScatter; }},
+    {"OneCollectiveABucket",
+     {1, 2},
+     [](PlanSpec& spec) { spec.options.flush_collectives = FlushCollectives::kOnePerBucket; }},
+    {"TwoCommunicators", {1, 2, 3}, [](PlanSpec& spec) { spec.options.communicators = 2; }},
+    {"RecordStream",
+     {3},
+     [](PlanSpec& spec) { spec.options.release = ReleaseMode::kRecordStream; }},
+    {"GatherOneAhead", {3}, [](PlanSpec& spec) { spec.gather_ahead = 1; }},
+    {"GatherAllAhead", {3}, [](PlanSpec& spec) { spec.gather_ahead = 1000; }},
+    {"CopyEngine", {3}, [](PlanSpec& spec) { spec.options.gather_engine = Engine::kCopyEngine; }},
+    {"CopyEngineAhead",
+     {3},
+     [](PlanSpec& spec) {
+       spec.options.gather_engine = Engine::kCopyEngine;
+       spec.gather_ahead = 5;
+     }},
+    {"CopyEngineKeepAll",
+     {3},
+     [](PlanSpec& spec) {
+       spec.options.gather_engine = Engine::kCopyEngine;
+       spec.keep_gathered.all = true;
+     }},
+    {"Synchronized",
+     {1, 2, 3},
+     [](PlanSpec& spec) {
+       spec.options.synchronize = {true, true, true, true};
+     }},
+    {"KeepAll", {3}, [](PlanSpec& spec) { spec.keep_gathered.all = true; }},
+    {"KeepSome", {3}, [](PlanSpec& spec) { spec.keep_gathered.patterns = {"*norm*"}; }},
+    // 4000 elements hold a few gradients, 2000 too few for the embedding's 3395: overflow,
+    // growth.
+    {"SmallBucket", {1, 2, 3}, [](PlanSpec& spec) { spec.options.reduce_bucket = 4000; }},
+    {"GrowingBucket", {1, 2, 3}, [](PlanSpec& spec) { spec.options.reduce_bucket = 2000; }},
+    {"GrowingBucketOneBuffer",
+     {1, 2, 3},
+     [](PlanSpec& spec) {
+       spec.options.reduce_bucket = 2000;
+       spec.options.double_buffer = false;
+     }},
+    {"GrowingBucketScattered",
+     {1, 2},
+     [](PlanSpec& spec) {
+       spec.options.reduce_bucket = 2000;
+       spec.options.reduce_collective = ReduceCollective::kReduceScatter;
+     }},
+    // Every gradient is larger than the buffer until it has grown.
+    {"BucketOfOneElement", {1, 2, 3}, [](PlanSpec& spec) { spec.options.reduce_bucket = 1; }},
+    // A norm that no gradient reaches: the factor is 1.
+    {"ClippingFarAway", {1, 2, 3}, [](PlanSpec& spec) { spec.options.gradient_clipping = 1e6; }},
+    {"DeepCompile0171",
+     {3},
+     [](PlanSpec& spec) {
+       spec.policy = "deepcompile-0.17.1";
+       spec.options.buffer_lifetime = BufferLifetime::kPermanent;
+     }},
+    {"DeepCompile0196", {1, 2, 3}, [](PlanSpec& spec) { spec.policy = "deepcompile-0.19.6"; }},
+    {"DeepCompile0198",
+     {1, 2, 3},
+     [](PlanSpec& spec) {
+       spec.policy = "deepcompile-0.19.8";
+       spec.options.release = ReleaseMode::kRecordStream;
+     }},
+    {"Eager",
+     {1, 2, 3},
+     [](PlanSpec& spec) {
+       spec.policy = "deepspeed-eager";
+       spec.options.gradient_buckets = GradientBuckets::kEager;
+     }},
+    {"EagerSmallBucketAndReach",
+     {1, 2, 3},
+     [](PlanSpec& spec) {
+       spec.policy = "deepspeed-eager";
+       spec.options.gradient_buckets = GradientBuckets::kEager;
+       spec.options.reduce_bucket = 2000;
+       spec.eager_gathers = {1500, 10, 3000, 2000};
+     }},
+    {"EagerWithoutBuffer",
+     {1, 2, 3},
+     [](PlanSpec& spec) {
+       spec.options.gradient_buckets = GradientBuckets::kEager;
+       spec.options.contiguous_gradients = false;
+       spec.options.reduce_bucket = 4000;
+     }},
+    {"EagerOverlapping",
+     {1, 2},
+     [](PlanSpec& spec) {
+       spec.options.gradient_buckets = GradientBuckets::kEager;
+       spec.options.overlap_comm = true;
+       spec.options.reduce_bucket = 2000;
+     }},
+    {"EagerFlatByCopies",
+     {1, 2, 3},
+     [](PlanSpec& spec) {
+       spec.options.gradient_buckets = GradientBuckets::kEager;
+       spec.options.flatten = Flatten::kCopy;
+       spec.options.reduce_bucket = 4000;
+     }},
+    {"PermanentBuffers",
+     {1, 2, 3},
+     [](PlanSpec& spec) { spec.options.buffer_lifetime = BufferLifetime::kPermanent; }},
+    {"PermanentBuffersGrown",
+     {1, 2, 3},
+     [](PlanSpec& spec) {
+       spec.options.buffer_lifetime = BufferLifetime::kPermanent;
+       spec.options.reduce_bucket = 2000;
+     }},
+    {"BuffersOfPr8036",
+     {1, 2, 3},
+     [](PlanSpec& spec) { spec.options.buffer_lifetime = BufferLifetime::kPr8036; }},
+    {"OffloadAll", {1, 2, 3}, [](PlanSpec& spec) { spec.offload_optimizer.all = true; }},
+    {"OffloadOneState", {1, 2, 3}, [](PlanSpec& spec) { spec.offload_optimizer.bytes = Bytes(1); }},
+    {"OffloadInEachMicroStep",
+     {1, 2, 3},
+     [](PlanSpec& spec) {
+       spec.offload_optimizer.all = true;
+       spec.options.offload_period = OffloadPeriod::kMicroStep;
+     }},
+    {"OffloadAdamStatesSync",
+     {3},
+     [](PlanSpec& spec) {
+       spec.policy = "deepcompile-0.19.8";
+       spec.options.release = ReleaseMode::kRecordStream;
+       spec.passes = {"zero3_compile", "offload_adam_states_sync"};
+     }},
+    {"OffloadParameters", {3}, [](PlanSpec& spec) { spec.options.offload_parameters = true; }},
+    {"OffloadParametersAheadAndStates",
+     {3},
+     [](PlanSpec& spec) {
+       spec.options.offload_parameters = true;
+       spec.options.release = ReleaseMode::kRecordStream;
+       spec.gather_ahead = 4;
+       spec.offload_optimizer.all = true;
+     }},
+    {"OffloadParametersKeepSome",
+     {3},
+     [](PlanSpec& spec) {
+       spec.options.offload_parameters = true;
+       spec.keep_gathered.patterns = {"*norm*"};
+     }},
+    {"OffloadParametersDeepCompile",
+     {3},
+     [](PlanSpec& spec) {
+       spec.policy = "deepcompile-0.19.6";
+       spec.options.offload_parameters = true;
+     }},
+    {"FusedGathers",
+     {3},
+     [](PlanSpec& spec) {
+       spec.passes = {"gather_at_use", "fuse_gathers", "gather_ahead"};
+       spec.gather_ahead = 1;
+     }},
+    {"ExpandableSegments",
+     {1, 3},
+     [](PlanSpec& spec) { spec.options.allocator = AllocatorMode::kExpandableSegments; }},
+};
 
 struct StageRow {
   std::string name;
@@ -227,7 +223,7 @@ struct StageRow {
 
 std::vector<StageRow> OptionsByStage() {
   std::vector<StageRow> rows;
-  for (const OptionRow& option : Options()) {
+  for (const OptionRow& option : option_rows) {
     for (const int stage : option.stages) {
       rows.push_back({option.name + "_Zero" + std::to_string(stage), stage, option.change});
     }

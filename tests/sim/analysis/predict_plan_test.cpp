@@ -37,37 +37,37 @@ class PredictPlanTest : public testing::TestWithParam<int> {
     spec.options.stage = GetParam();
     spec.options.reduce_bucket = 1'500'000;
     spec.options.gradient_accumulation_steps = micro_steps;
-    return Resolve(spec, graph_, 4);
+    return Resolve(spec, graph, 4);
   }
 
-  Graph graph_ = OneLayer();
-  Cluster cluster_ = HandCluster();
-  PredictionInputs inputs_{graph_, nullptr, cluster_};
+  Graph graph = OneLayer();
+  Cluster cluster = HandCluster();
+  PredictionInputs inputs{graph, nullptr, cluster};
 };
 
 TEST_P(PredictPlanTest, FewMicroStepsTellWhatAllDo) {
   for (const int micro_steps : {8, 32, 61, 64}) {
     const Plan plan = PlanOf(micro_steps);
-    const Prediction plain = Predict(LowerFor(plan, inputs_), plan, inputs_, false);
-    EXPECT_EQ(PrintResult(PredictPlan(plan, inputs_).result), PrintResult(plain.result))
+    const Prediction plain = Predict(LowerFor(plan, inputs), plan, inputs, false);
+    EXPECT_EQ(PrintResult(PredictPlan(plan, inputs).result), PrintResult(plain.result))
         << micro_steps;
   }
 }
 
 TEST_P(PredictPlanTest, AThousandMicroStepsAreSimulatedFromFew) {
-  EXPECT_EQ(PredictPlan(PlanOf(1024), inputs_).micro_steps, 16);
+  EXPECT_EQ(PredictPlan(PlanOf(1024), inputs).micro_steps, 16);
 }
 
 TEST_P(PredictPlanTest, MicroStepsThatAreLeftOutTakeTime) {
-  cluster_.host.launch = Duration::FromMs(60'000);
-  EXPECT_NO_THROW(PredictPlan(PlanOf(64), inputs_));
-  EXPECT_THROW(PredictPlan(PlanOf(1024), inputs_), Error);  // more than a day
+  cluster.host.launch = Duration::FromMs(60'000);
+  EXPECT_NO_THROW(PredictPlan(PlanOf(64), inputs));
+  EXPECT_THROW(PredictPlan(PlanOf(1024), inputs), Error);  // more than a day
 }
 
 TEST_P(PredictPlanTest, HostsThatVaryAreSimulatedTaskByTask) {
   const Plan plan = PlanOf(64);
-  inputs_.host_pace.assign(LowerFor(plan, inputs_).task_count(), TaskPace());
-  EXPECT_EQ(PredictPlan(plan, inputs_).micro_steps, 64);
+  inputs.host_pace.assign(LowerFor(plan, inputs).task_count(), TaskPace());
+  EXPECT_EQ(PredictPlan(plan, inputs).micro_steps, 64);
 }
 
 INSTANTIATE_TEST_SUITE_P(Stages, PredictPlanTest, testing::Values(1, 2, 3));

@@ -15,10 +15,10 @@
 namespace dcsim {
 namespace {
 
-const std::string kTiny = DCSIM_SOURCE_DIR "/traces/tiny-llama";
+const std::string tiny_llama = DCSIM_SOURCE_DIR "/traces/tiny-llama";
 
 std::string WritePlan(const TemporaryFolder& folder, const std::string& text) {
-  const std::string path = folder / "plan.yaml";
+  std::string path = folder / "plan.yaml";
   WriteFile(path, text);
   return path;
 }
@@ -40,13 +40,13 @@ TEST(CompiledFormTest, PlanFilesOfAnyFormAreAsked) {
 
 TEST(CompiledFormTest, StagesHaveTheirOwnForms) {
   const auto stages = [](int stage) {
-    return TakeForm({LoadWorkload(kTiny), std::nullopt}, {Backend::kInductor, stage})
+    return TakeForm({LoadWorkload(tiny_llama), std::nullopt}, {Backend::kInductor, stage})
         .workload.graph.compiled->stages;
   };
   EXPECT_EQ(stages(3), std::vector<int>{3});
   EXPECT_EQ(stages(1), (std::vector<int>{1, 2}));
   EXPECT_EQ(stages(2), (std::vector<int>{1, 2}));
-  EXPECT_FALSE(TakeForm({LoadWorkload(kTiny), std::nullopt}, {}).workload.graph.compiled);
+  EXPECT_FALSE(TakeForm({LoadWorkload(tiny_llama), std::nullopt}, {}).workload.graph.compiled);
 }
 
 TEST(CompiledFormTest, MissingFormIsSaid) {
@@ -77,7 +77,7 @@ LoadedStep Loaded(const std::string& workload, int stage, const std::string& bac
 }
 
 Result Predicted(int stage, const std::string& backend) {
-  const LoadedStep step = Loaded(kTiny, stage, backend);
+  const LoadedStep step = Loaded(tiny_llama, stage, backend);
   const Schedule schedule = LowerStep(step);
   return Predict(schedule, step.plan, step.inputs(), /*keep_timeline=*/false).result;
 }

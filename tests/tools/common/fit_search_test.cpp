@@ -16,7 +16,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::Not;
 
-const std::string kSource = DCSIM_SOURCE_DIR;
+const std::string source_folder = DCSIM_SOURCE_DIR;
 
 /// A step, and all that changes of it start from.
 struct FitCase {
@@ -37,9 +37,9 @@ struct FitCase {
 /// mlp-2x64 has 8 rows; the recording beside it 16.
 StepOptions Step(const std::string& plan, std::vector<std::string> overrides = {}) {
   StepOptions options;
-  options.workload = kSource + "/tests/data/sizes/mlp-2x64";
-  options.cluster = kSource + "/configs/clusters/h200-4.yaml";
-  options.plan = kSource + "/configs/plans/" + plan + ".yaml";
+  options.workload = source_folder + "/tests/data/sizes/mlp-2x64";
+  options.cluster = source_folder + "/configs/clusters/h200-4.yaml";
+  options.plan = source_folder + "/configs/plans/" + plan + ".yaml";
   options.overrides = std::move(overrides);
   return options;
 }
@@ -52,6 +52,7 @@ FitSearch Threads(unsigned threads) {
 
 std::vector<std::string> Labels(const std::vector<FitChange>& changes) {
   std::vector<std::string> labels;
+  labels.reserve(changes.size());
   for (const FitChange& change : changes) {
     labels.push_back(change.label);
   }
@@ -118,7 +119,7 @@ TEST(FitSearchTest, AnswerIsWhatItsOptionsGive) {
   }
   const FitAnswer* larger = Find(findings, {"micro-batch 16"});
   ASSERT_NE(larger, nullptr);
-  EXPECT_EQ(larger->how, "workload " + kSource +
+  EXPECT_EQ(larger->how, "workload " + source_folder +
                              "/tests/data/sizes/mlp-2x64-batch16 --set "
                              "gradient_accumulation_steps=1");
   EXPECT_NEAR(larger->cost,
@@ -157,7 +158,7 @@ TEST(FitSearchTest, WhatFitsComesFirstCheapestAhead) {
 // What is recorded on the way is predicted; what cannot be is named with the recorder's words.
 TEST(FitSearchTest, MissingRecordingsAreMadeWhereNothingElseFits) {
   const TemporaryFolder folder;
-  const std::string graph = ReadFile(kSource + "/tests/data/sizes/mlp-2x64/graph.json.gz");
+  const std::string graph = ReadFile(source_folder + "/tests/data/sizes/mlp-2x64/graph.json.gz");
   MakeFolder(folder / "m");
   WriteFile(folder / "m/graph.json.gz", graph);
   StepOptions options = Step("zero3", {"reduce_bucket=1e6 elements"});
