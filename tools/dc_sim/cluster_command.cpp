@@ -97,7 +97,7 @@ std::string LinkLine(const std::string& name, const Json& link) {
 }
 
 std::string YamlText(const Json& cluster) {
-  std::string text = "format: dc-cluster/1\nname: " + cluster["name"].get<std::string>() +
+  std::string text = "format: dc-cluster/1\nname: " + cluster["name"].dump() +
                      "\nnodes: " + cluster["nodes"].dump() +
                      "\ngpus_per_node: " + cluster["gpus_per_node"].dump() +
                      "\ngpu: " + cluster["gpu"].dump() + "   # path from this file\n" +
