@@ -158,7 +158,7 @@ class Folder {
   /// them, all of which have ended.
   bool IsQuietAtTail() const {
     std::array<bool, kStreamCount> ended{};  // by stream: the tasks seen next
-    std::vector<bool> waited(tail_);
+    std::vector<bool> waited(tasks_.size());
     for (std::size_t i = tail_; i-- > 0;) {
       const Task& task = schedule_.task(TaskId(i));
       const bool compute_ended = ended[static_cast<std::size_t>(StreamRole::kCompute)];
