@@ -62,8 +62,7 @@ std::string FindBucketFault(const ScheduleOptions& options) {
   }
   if (options.overlap_comm && (!eager || options.stage == 3 || !options.contiguous_gradients)) {
     return "overlap_comm is for eager gradient_buckets of stages 1 and 2 with "
-           "contiguous_gradients; "
-           "stage 3's are always reduced on their own stream";
+           "contiguous_gradients; stage 3's are always reduced on their own stream";
   }
   if (!eager && options.flatten != Flatten::kConcatenate) {
     return "flatten: copy is for eager gradient_buckets";

@@ -33,6 +33,24 @@ backward of 0
 )");
 }
 
+Graph OneLayer() {
+  return ParseGraphText(R"(
+graph one-layer 4 tokens
+param w bfloat16[1000,1000]
+input x bfloat16[4,1000]
+forward
+  a: bfloat16[4,1000] = aten::mm(x, w)
+  l: bfloat16[] = aten::sum(a)
+  loss l
+backward of 0
+  tangent t: bfloat16[] of l
+  ga: bfloat16[4,1000] = aten::fill(t)
+  xt: bfloat16[1000,4] views x = aten::t(x)
+  gw: bfloat16[1000,1000] = aten::mm(xt, ga)
+  gradient w = gw
+)");
+}
+
 PlanSpec TinySpec(int stage) {
   PlanSpec spec;
   spec.options.stage = stage;

@@ -17,6 +17,9 @@ namespace dcsim {
 /// w2 and not w1: the input needs no gradient.
 Graph TwoLayers();
 
+/// One product forward and one backward, each of 2 * 4 * 1000 * 1000 = 8e6 FLOP.
+Graph OneLayer();
+
 /// A spec of policy plain-1 for a stage, with the bucket of 1000 elements that TwoLayers fits in.
 PlanSpec TinySpec(int stage);
 

@@ -3,31 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "model/base/error.h"
-#include "model/ir/graph_text.h"
 #include "model/passes/resolve.h"
 #include "sim/analysis/predict.h"
 #include "tests/sim/test_cluster.h"
+#include "tests/support/tiny_graphs.h"
 
 namespace dcsim {
 namespace {
-
-Graph OneLayer() {
-  return ParseGraphText(R"(
-graph one-layer 4 tokens
-param w bfloat16[1000,1000]
-input x bfloat16[4,1000]
-forward
-  a: bfloat16[4,1000] = aten::mm(x, w)
-  l: bfloat16[] = aten::sum(a)
-  loss l
-backward of 0
-  tangent t: bfloat16[] of l
-  ga: bfloat16[4,1000] = aten::fill(t)
-  xt: bfloat16[1000,4] views x = aten::t(x)
-  gw: bfloat16[1000,1000] = aten::mm(xt, ga)
-  gradient w = gw
-)");
-}
 
 /// By stage of ZeRO.
 class PredictPlanTest : public testing::TestWithParam<int> {

@@ -9,6 +9,7 @@
 #include "model/passes/resolve.h"
 #include "tests/sim/test_cluster.h"
 #include "tests/support/error_text.h"
+#include "tests/support/tiny_graphs.h"
 
 namespace dcsim {
 namespace {
@@ -23,25 +24,6 @@ Graph OneKernel(std::int64_t elements) {
       "forward\n"
       "  l: float32[] = aten::sum(x)\n"
       "  loss l\n");
-}
-
-// One product forward and one backward, each of 2 * 4 * 1000 * 1000 = 8e6 FLOP.
-Graph OneLayer() {
-  return ParseGraphText(R"(
-graph one-layer 4 tokens
-param w bfloat16[1000,1000]
-input x bfloat16[4,1000]
-forward
-  a: bfloat16[4,1000] = aten::mm(x, w)
-  l: bfloat16[] = aten::sum(a)
-  loss l
-backward of 0
-  tangent t: bfloat16[] of l
-  ga: bfloat16[4,1000] = aten::fill(t)
-  xt: bfloat16[1000,4] views x = aten::t(x)
-  gw: bfloat16[1000,1000] = aten::mm(xt, ga)
-  gradient w = gw
-)");
 }
 
 PlanSpec Stage(int stage) {
