@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <optional>
+
+#include "tools/common/deepspeed_value.h"
 
 namespace dcsim {
 namespace {
@@ -15,9 +16,7 @@ constexpr std::array<std::string_view, 9> kOwnTypes = {
     "adagrad", "adam", "adamw", "lamb", "muadam", "muadamw", "musgd", "lion", "muon"};
 
 std::string Canonical(const std::string& type) {
-  std::string lower = type;
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::string lower = LowerCase(type);
   const bool own = std::find(kOwnTypes.begin(), kOwnTypes.end(), lower) != kOwnTypes.end();
   return own ? lower : type;
 }

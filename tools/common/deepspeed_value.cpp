@@ -9,14 +9,15 @@
 #include "model/base/text.h"
 
 namespace dcsim {
-namespace {
 
-std::string Lower(std::string_view text) {
+std::string LowerCase(std::string_view text) {
   std::string lower(text);
   std::transform(lower.begin(), lower.end(), lower.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return lower;
 }
+
+namespace {
 
 std::string Stripped(std::string_view text) {
   const std::size_t begin = text.find_first_not_of(" \t\r\n");
@@ -38,7 +39,7 @@ std::optional<bool> FindFlag(const Json& value) {
   if (!value.is_string()) {
     return std::nullopt;
   }
-  const std::string word = Lower(value.get_ref<const std::string&>());
+  const std::string word = LowerCase(value.get_ref<const std::string&>());
   if (std::find(kOn.begin(), kOn.end(), word) != kOn.end()) {
     return true;
   }
@@ -116,18 +117,23 @@ std::optional<double> FindFraction(const Json& value) {
                            : std::nullopt;
 }
 
-TakenValue Refuse(const std::string& expected, const Json& value) {
+/// "a whole number, found \"x\"".
+std::string Found(const std::string& expected, const Json& value) {
   constexpr std::size_t kMostShown = 60;
   std::string found = value.dump(-1, ' ', /*ensure_ascii=*/true);
   if (found.size() > kMostShown) {
     found = found.substr(0, kMostShown) + "…";
   }
-  return {Json(), "expected " + expected + ", found " + found};
+  return expected + ", found " + found;
+}
+
+TakenValue Refuse(const std::string& expected, const Json& value) {
+  return {Json(), "expected " + Found(expected, value)};
 }
 
 /// What DeepSpeed does not check.
 TakenValue RefuseHere(const std::string& expected, const Json& value) {
-  return {Json(), "dc-sim expects " + Refuse(expected, value).fault.substr(9)};
+  return {Json(), "dc-sim expects " + Found(expected, value)};
 }
 
 bool IsTrue(const Json& value) {
@@ -208,7 +214,8 @@ TakenValue TakeChoice(const DeepSpeedKey& key, const Json& value) {
 }
 
 TakenValue TakeWord(const DeepSpeedKey& key, const Json& value) {
-  const Json lower = value.is_string() ? Json(Lower(value.get_ref<const std::string&>())) : value;
+  const Json lower =
+      value.is_string() ? Json(LowerCase(value.get_ref<const std::string&>())) : value;
   const TakenValue taken = TakeChoice(key, lower);
   return taken.fault.empty() ? taken : Refuse(JoinAlternatives(ChoicesOf(key)), value);
 }

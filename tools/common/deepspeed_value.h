@@ -23,6 +23,9 @@ TakenValue TakeDeepSpeedValue(const DeepSpeedKey& key, const Json& value);
 /// True for a value that leaves the key's feature off or as DeepSpeed has it by default.
 bool IsDeepSpeedDefault(const DeepSpeedKey& key, const Json& value);
 
+/// ASCII letters in lower case, in which DeepSpeed compares names.
+std::string LowerCase(std::string_view text);
+
 /// A dtype by DeepSpeed's names ("bf16", "torch.bfloat16", "half", …); nothing for others.
 std::optional<DType> FindDeepSpeedDType(std::string_view name);
 
