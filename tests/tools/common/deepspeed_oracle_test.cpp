@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include <gtest/gtest.h>
 
 #include "model/base/error.h"
@@ -14,6 +16,14 @@ namespace {
 
 constexpr const char* kFolder = DCSIM_SOURCE_DIR "/";
 
+/// DeepSpeed takes fractions and any size; a recording has whole rows, so what is none gets two.
+std::int64_t RowsOf(const Json& values) {
+  constexpr double kMost = 9.2e18;
+  const double rows = values.value("micro", 2.0);
+  const bool whole = rows >= 1 && rows < kMost && std::floor(rows) == rows;
+  return whole ? static_cast<std::int64_t>(rows) : 2;
+}
+
 /// A recording with the rows and dtype that DeepSpeed reads, so that reading alone is compared.
 Graph RecordingOf(const Json& values, std::int64_t hidden_size) {
   static const Graph two_layers = TwoLayers();
@@ -27,8 +37,7 @@ Graph RecordingOf(const Json& values, std::int64_t hidden_size) {
     graph.values[param.value.index()].dtype =
         FindDType(values.value("dtype", "bfloat16")).value_or(DType::kBFloat16);
   }
-  graph.values[graph.inputs.front().value.index()].shape.front() =
-      values.value("micro", Json(2)).get<std::int64_t>();
+  graph.values[graph.inputs.front().value.index()].shape.front() = RowsOf(values);
   return graph;
 }
 
@@ -156,9 +165,23 @@ TEST(DeepSpeedOracleTest, FilesMeanWhatDeepSpeedReads) {
   }
 }
 
+/// Its row, or that of a section which is refused or without effect as a whole.
+const DeepSpeedKey* FindRow(std::string_view path) {
+  const DeepSpeedKey* row = FindDeepSpeedKey(SectionOf(path), LastName(path));
+  for (; row == nullptr && !SectionOf(path).empty(); path = SectionOf(path)) {
+    const std::string_view section = SectionOf(path);
+    row = FindDeepSpeedKey(SectionOf(section), LastName(section));
+    if (row != nullptr && row->meaning == KeyMeaning::kRead) {
+      return nullptr;
+    }
+  }
+  return row;
+}
+
 TEST(DeepSpeedOracleTest, EveryKeyThatDeepSpeedLooksForIsInTheTable) {
-  for (const std::string path : ReadOracle()["looked_for"]) {
-    EXPECT_NE(FindDeepSpeedKey(SectionOf(path), LastName(path)), nullptr) << path;
+  const Json oracle = ReadOracle();
+  for (const std::string path : oracle["looked_for"]) {
+    EXPECT_NE(FindRow(path), nullptr) << path;
   }
 }
 
