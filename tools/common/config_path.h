@@ -8,7 +8,7 @@ namespace dcsim {
 /// configs/`kind`/`name`.yaml of the working folder or of a folder above the program, the nearest
 /// first. Throws Error with the nearest of those names where none has such a file.
 ///
-///   kind   "clusters" or "plans"
+///   kind   "clusters", "gpus" or "plans"
 ///   what   it is, for the error: "cluster file"
 std::string FindConfig(const std::string& name, const std::string& kind, const std::string& what);
 

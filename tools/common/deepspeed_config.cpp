@@ -236,9 +236,12 @@ DeepSpeedSpec ReadDeepSpeedConfig(const Json& document,
   const DeepSpeedSettings settings(document, job, faults);
   const Json stage = settings.Get("zero_optimization.stage");
   if (stage == 0 || !stage.is_number()) {
-    faults.Add(
-        settings.Pointer("zero_optimization.stage"),
-        "not modelled: ZeRO is off, so there is nothing to schedule; expected stage 1, 2 or 3");
+    std::string text =
+        "not modelled: ZeRO is off, so there is nothing to schedule; expected stage 1, 2 or 3";
+    if (!settings.unknown().empty()) {
+      text += "; no key that DeepSpeed 0.19.8 looks for: " + Join(settings.unknown(), "; ");
+    }
+    faults.Add(settings.Pointer("zero_optimization.stage"), text);
     faults.ThrowIfAny();
   }
   const bool deepcompile = settings.IsOn("compile.deepcompile");

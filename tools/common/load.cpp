@@ -220,6 +220,28 @@ ProfiledWorkload LoadProfiledWorkload(const std::string& folder,
   return {std::move(workload), std::move(profile)};
 }
 
+namespace {
+
+/// A file beside the cluster file, or the one of this name that comes with the program.
+std::string FindGpuFile(const std::string& name, const fs::path& folder, const std::string& place) {
+  std::string beside = (folder / name).string();
+  if (FileExists(beside)) {
+    return beside;
+  }
+  std::string found;
+  try {
+    found = FindConfig(name, "gpus", "GPU file");
+  } catch (const Error& error) {
+    throw Error(place + ": " + error.what());
+  }
+  if (found == name) {
+    throw Error(place + ": no such file " + beside + DidYouMeanFile(beside));
+  }
+  return found;
+}
+
+}  // namespace
+
 Cluster LoadCluster(const std::string& path, const std::vector<Override>& overrides) {
   const std::string file = FindConfig(path, "clusters", "cluster file");
   return ReadClusterDocument(LoadYaml(file, "cluster file"), fs::path(file).parent_path(),
@@ -243,12 +265,9 @@ Cluster ReadClusterDocument(YamlDocument document,
   }
   const auto gpu = document.json().find("gpu");
   if (gpu != document.json().end() && gpu->is_string()) {
-    const fs::path file = folder / gpu->get<std::string>();
-    if (!FileExists(file.string())) {
-      throw Error(document.locator()("/gpu") + ": no such file " + file.string() +
-                  DidYouMeanFile(file.string()));
-    }
-    document.Embed("/gpu", LoadYaml(file.string(), "GPU file"));
+    document.Embed(
+        "/gpu", LoadYaml(FindGpuFile(gpu->get<std::string>(), folder, document.locator()("/gpu")),
+                         "GPU file"));
   }
   Apply(fields, document);
   return ReadCluster(document.json(), document.locator());

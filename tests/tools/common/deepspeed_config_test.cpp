@@ -27,6 +27,16 @@ TEST(DeepSpeedConfigTest, OverlapIsSaidToStagesOneAndTwoOnly) {
   }
 }
 
+TEST(DeepSpeedConfigTest, AMistypedSectionIsNamedWhereItsStageIsMissed) {
+  Json config = Base(3);
+  config["zero_optimizaton"] = config["zero_optimization"];
+  config.erase("zero_optimization");
+  EXPECT_TRUE(Has(Fault(config),
+                  "no key that DeepSpeed 0.19.8 looks for: zero_optimizaton, did "
+                  "you mean 'zero_optimization'?"))
+      << Fault(config);
+}
+
 TEST(DeepSpeedConfigTest, WithoutDeepCompileThePolicyIsEager) {
   Json config = Base(3);
   config["zero_optimization"].update({{"stage3_prefetch_bucket_size", 7},

@@ -225,6 +225,17 @@ TEST(LoadTest, MissingGpuFileIsLocated) {
                                  "/clusters/../gpus/h300.yaml, did you mean 'h200.yaml'?");
 }
 
+TEST(LoadTest, GpuFileOfTheProgramIsFoundByItsName) {
+  const EditedCluster cluster("clusters/h200-8.yaml", "../gpus/h200.yaml", "b200");
+  EXPECT_EQ(LoadCluster(cluster.file()).gpu.name, "NVIDIA B200");
+}
+
+TEST(LoadTest, MissingGpuNameIsLocated) {
+  const EditedCluster cluster("clusters/h200-8.yaml", "../gpus/h200.yaml", "h300");
+  EXPECT_EQ(cluster.Error(),
+            cluster.file() + ":6:1: gpu: h300: no such GPU file, did you mean 'h200.yaml'?");
+}
+
 TEST(LoadTest, FaultInTheGpuFileIsLocatedThere) {
   const EditedCluster cluster("gpus/h200.yaml", "name: NVIDIA H200", "nome: NVIDIA H200");
   const std::string place = cluster.folder.path() + "/clusters/../gpus/h200.yaml:";

@@ -78,6 +78,11 @@ TEST(MeasuredResultsTest, WhatIsNotThereIsAnError) {
             folder.path() +
                 ": holds no result of dc-run (.json or .json.gz) and no pack of results "
                 "(.jsonl.xz)");
+  const TemporaryFolder recording;
+  Put(recording / "graph.json.gz", "");
+  EXPECT_EQ(ErrorOf(recording.path()),
+            recording.path() + ": a recorded workload, expected results measured of it, such as " +
+                (recording / "measured/CLUSTER.jsonl.xz"));
   PutPack(pack, kTwo);
   EXPECT_EQ(ErrorOf(pack + ":"), pack + ": holds no result ''");
   EXPECT_EQ(ErrorOf(pack + ":zero11"), pack + ": holds no result 'zero11', did you mean 'zero1'?");
