@@ -25,6 +25,7 @@
 #include "tools/dc_sim/search_starts.h"
 #include "tools/views/search_plot.h"
 #include "tools/views/search_text.h"
+#include "tools/views/svg_chart.h"
 #include "tools/views/table_text.h"
 
 namespace dcsim {
@@ -171,9 +172,7 @@ std::string ProgressText(const SearchProgress& progress,
 }
 
 SearchSettings SettingsOf(const SearchCommandOptions& options, std::vector<Candidate> starts) {
-  if (!options.plot.empty() && !options.plot.ends_with(".svg")) {
-    throw Error("--plot " + options.plot + ": expected a name in .svg");
-  }
+  CheckSvgPath("--plot", options.plot);
   SearchSettings settings;
   settings.method = options.exhaustive ? SearchMethod::kExhaustive : SearchMethod::kDefault;
   settings.seed = options.seed;

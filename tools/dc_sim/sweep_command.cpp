@@ -14,6 +14,8 @@
 #include "tools/common/progress.h"
 #include "tools/common/vary_axis.h"
 #include "tools/dc_sim/commands.h"
+#include "tools/views/svg_chart.h"
+#include "tools/views/sweep_plot.h"
 #include "tools/views/sweep_text.h"
 #include "tools/views/table_text.h"
 
@@ -27,6 +29,7 @@ struct SweepOptions {
   unsigned threads = 0;
   std::string json;
   std::string csv;
+  std::string plot;
 };
 
 /// The axes of --vary, and behind them the plans, where there are several, so that plans of the
@@ -187,7 +190,20 @@ std::string TitleOf(const SweepOptions& options) {
   return title + (options.plans.size() == 1 ? ", " + options.plans.front() : "");
 }
 
+void WriteReport(const SweepOptions& options, const SweepReport& report) {
+  if (!options.json.empty()) {
+    WriteFile(options.json, PrintJson(PrintSweep(report)));
+  }
+  if (!options.csv.empty()) {
+    WriteFile(options.csv, PrintSweepCsv(report));
+  }
+  if (!options.plot.empty()) {
+    WriteFile(options.plot, PrintSweepPlot(report));
+  }
+}
+
 ExitCode RunSweep(const SweepOptions& options) {
+  CheckSvgPath("--plot", options.plot);
   const std::vector<VaryAxis> axes = AxesOf(options);
   SweepReport report{TitleOf(options), {}, EveryRow(axes)};
   for (const VaryAxis& axis : axes) {
@@ -199,7 +215,7 @@ ExitCode RunSweep(const SweepOptions& options) {
     throw Error("--cluster is required, or --vary cluster=a,b");
   }
   const std::vector<StepVariant> variants = VariantsOf(options, axes, report.rows);
-  CheckOutputs({{"--json", options.json}, {"--csv", options.csv}});
+  CheckOutputs({{"--json", options.json}, {"--csv", options.csv}, {"--plot", options.plot}});
   std::vector<PredictedVariant> predicted = PredictRows(options, variants);
   for (const std::string& note : NotesOf(predicted)) {
     std::cerr << note << "\n";
@@ -209,12 +225,7 @@ ExitCode RunSweep(const SweepOptions& options) {
     any_fits = any_fits || predicted[i].result.outcome == "completed";
     report.rows[i].predicted = std::move(predicted[i]);
   }
-  if (!options.json.empty()) {
-    WriteFile(options.json, PrintJson(PrintSweep(report)));
-  }
-  if (!options.csv.empty()) {
-    WriteFile(options.csv, PrintSweepCsv(report));
-  }
+  WriteReport(options, report);
   if (options.json != "-" && options.csv != "-") {
     std::cout << PrintSweepText(report);
   }
@@ -248,6 +259,8 @@ Subcommand SweepCommand() {
             AddCount(app, "--threads", options->threads, {1, 4096}, "all processors if left out");
             app.add_option("--json", options->json, "write all results as JSON; - is stdout");
             app.add_option("--csv", options->csv, "write the table as CSV; - is stdout");
+            app.add_option("--plot", options->plot,
+                           "draw step time and memory over the values of the first --vary (SVG)");
             return [options] { return RunSweep(*options); };
           }};
 }
