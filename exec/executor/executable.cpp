@@ -8,9 +8,6 @@ std::string FindUnexecutable(const ScheduleOptions& options) {
   if (training.algorithm != OptimizerAlgorithm::kAdamW) {
     return "optimizer_algorithm " + name + ": dc-run executes adamw";
   }
-  if (options.backend == Backend::kInductor) {
-    return "backend inductor: dc-run executes aten";
-  }
   if (options.gradient_handling == GradientHandling::kDeepSpeed) {
     return "gradient_handling deepspeed: dc-run executes lean";
   }

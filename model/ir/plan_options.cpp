@@ -170,9 +170,7 @@ void ReadScheduleOptions(ObjectReader& object, ScheduleOptions& options) {
 
 void PrintScheduleOptions(const ScheduleOptions& options, Json& document) {
   document["stage"] = options.stage;
-  if (options.backend != Backend::kAten) {
-    document["backend"] = NameOf(kBackendNames, options.backend);
-  }
+  document["backend"] = NameOf(kBackendNames, options.backend);
   document["gradient_accumulation_steps"] = options.gradient_accumulation_steps;
   document["reduce_bucket"] = std::to_string(options.reduce_bucket) + " elements";
   document["double_buffer"] = options.double_buffer;

@@ -30,7 +30,7 @@ MLP = "tests/data/sizes/mlp-2x64"
 WRITTEN = [
     ("result", "fits", f"simulate {TINY} --plan zero3 --json F"),
     ("result", "eager", f"simulate {TINY} --plan zero2-eager --json F"),
-    ("result", "compiled", f"simulate {TINY} --plan zero3-deepcompile-gathers-only --set backend=inductor --json F"),
+    ("result", "compiled", f"simulate {TINY} --plan zero3-deepcompile-gathers-only --json F"),
     ("result", "roofline, no bound", "simulate traces/tiny-llama --cluster tests/golden/simulate-hand-cluster/cluster.yaml --plan zero1 --json F"),
     ("result", "stops", "simulate traces/gpt2 --cluster h200-1 --cluster-set gpu.memory=4GB --plan zero1 --json F"),
     ("result", "never starts", "simulate traces/gpt2 --cluster h200-1 --cluster-set gpu.memory=3GB --plan zero1 --json F"),

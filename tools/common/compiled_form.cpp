@@ -9,6 +9,7 @@
 #include "tools/common/config_path.h"
 #include "tools/common/deepspeed_config.h"
 #include "tools/common/file.h"
+#include "tools/common/record_command.h"
 
 namespace dcsim {
 namespace {
@@ -32,37 +33,75 @@ bool IsSameModel(const Graph& a, const Graph& b) {
          std::equal(a.params.begin(), a.params.end(), b.params.begin(), b.params.end(), same);
 }
 
+/// Backend of a spec. DeepSpeed compiles with Inductor unless told otherwise, and runs operators
+/// without DeepCompile.
+void FindBackend(const Json& spec, const std::vector<Override>& overrides, AskedForm& form) {
+  const Json backend = Asked(spec, overrides, "backend");
+  const Json policy = Asked(spec, overrides, "policy");
+  if (!backend.is_null() || policy == "deepspeed-eager") {
+    form.backend = backend == "inductor" ? Backend::kInductor : Backend::kAten;
+    return;
+  }
+  const std::string passes = Asked(spec, overrides, "passes").dump();
+  const bool moves = Asked(spec, overrides, "offload_activation") == true ||
+                     passes.find("offload_activation") != std::string::npos;
+  if (moves) {
+    form.why = "offload_activation: compiled graphs use the memory of activations again";
+  } else {
+    form.backend.reset();
+  }
+}
+
 }  // namespace
 
-AskedForm FindForm(const std::string& plan, const std::vector<Override>& overrides) {
+AskedForm FindForm(const std::string& plan,
+                   const std::vector<Override>& overrides,
+                   const DeepSpeedJob& job) {
   const YamlDocument document = LoadYaml(FindConfig(plan, "plans", "plan file"), "plan file");
   Json json = document.json();
   if (json.is_object() && json.value("format", Json()) == "dc-collectives/1") {
     json = Json(json.value("plan", Json()));
   } else if (IsDeepSpeedConfig(json)) {
-    const Json zero = json.value("zero_optimization", Json());
-    json = Json{{"stage", zero.is_object() ? zero.value("stage", Json()) : Json()}};
+    json = ReadDeepSpeedConfig(json, document.locator(), job).spec;
   }
   AskedForm form;
-  const Json backend = Asked(json, overrides, "backend");
+  FindBackend(json, overrides, form);
+  if (!form.backend && json.is_object() && json.value("format", Json()) == "dc-plan/1") {
+    form.backend = Backend::kAten;
+  }
   const Json stage = Asked(json, overrides, "stage");
-  form.backend = backend == "inductor" ? Backend::kInductor : Backend::kAten;
   form.stage = stage.is_number_integer() ? stage.get<int>() : 0;
   return form;
 }
 
-ProfiledWorkload TakeForm(ProfiledWorkload loaded, const AskedForm& form) {
+std::string FormFile(const std::string& folder, int stage) {
+  const std::string name = stage == 1 || stage == 2 ? "zero12" : "zero3";
+  return (std::filesystem::path(folder) / ("graph-inductor-" + name + ".json.gz")).string();
+}
+
+std::string CompiledCommand(const Workload& workload) {
+  const std::string command = RecordCommand(workload.graph).Set("--backend", "inductor").Text();
+  return command.empty() ? "dcrecord --backend inductor" : command;
+}
+
+ProfiledWorkload TakeForm(ProfiledWorkload loaded, const AskedForm& form, std::ostream& notes) {
+  const Workload& workload = loaded.workload;
+  const std::string path = FormFile(workload.folder, form.stage);
+  const std::string operators = workload.folder + ": backend aten, operator by operator: ";
   if (form.backend == Backend::kAten) {
+    if (!form.why.empty() && FileExists(path)) {
+      notes << operators << form.why << "\n";
+    }
     return loaded;
   }
-  const std::string name =
-      form.stage == 1 || form.stage == 2 ? "graph-inductor-zero12" : "graph-inductor-zero3";
-  const Workload& workload = loaded.workload;
-  const std::string path = (std::filesystem::path(workload.folder) / (name + ".json.gz")).string();
   if (!FileExists(path)) {
-    throw Error(workload.folder + ": holds no " + name +
-                ".json.gz, which backend inductor needs; record it with the command of its "
-                "README.md and --backend inductor");
+    const std::string missing =
+        "there is no " + path + "; recorded by: " + CompiledCommand(workload);
+    if (form.backend) {
+      throw Error(workload.folder + ": backend inductor: " + missing);
+    }
+    notes << operators << missing << "\n";
+    return loaded;
   }
   Workload compiled{workload.folder, ParseGraph(ReadFile(path), path)};
   if (!compiled.graph.compiled || !IsSameModel(workload.graph, compiled.graph)) {

@@ -1,26 +1,45 @@
 #pragma once
 
+#include <iostream>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "tools/common/deepspeed_config.h"
 #include "tools/common/load.h"
 
 namespace dcsim {
 
 /// Which of a workload's graphs a plan file asks for, as far as it says before it is checked.
 struct AskedForm {
-  Backend backend = Backend::kAten;
-  int stage = 0;  // 0: the file does not say one
+  std::optional<Backend> backend = Backend::kAten;  // none: inductor where the recording has it
+  int stage = 0;                                    // 0: the file does not say one
+  std::string why = {};                             // why aten, where Inductor's was to be expected
+
+  friend bool operator==(const AskedForm&, const AskedForm&) = default;
 };
 
-/// Reads `backend` and `stage` of a plan file of any form, with overrides. What is wrong with them
-/// is for LoadPlan to say.
-AskedForm FindForm(const std::string& plan, const std::vector<Override>& overrides);
+/// Reads `backend` and `stage` of a plan file of any form, with overrides. A plan that has every
+/// decision made is for aten where it names no backend; so is a spec of deepspeed-eager, and one
+/// that moves activations, which compiled graphs do not allow. Any other spec leaves the backend to
+/// the recording. What is wrong with them is for LoadPlan to say, but for a DeepSpeed
+/// configuration, which is read for `job`.
+AskedForm FindForm(const std::string& plan,
+                   const std::vector<Override>& overrides,
+                   const DeepSpeedJob& job);
+
+/// Path of the compiled form of a stage in a workload's folder, whether there is one or not.
+std::string FormFile(const std::string& folder, int stage);
+
+/// The command that records a workload with its compiled forms.
+std::string CompiledCommand(const Workload& workload);
 
 /// The workload's graph and profile as `form` asks for them. Of a compiled form the graph is that
 /// of graph-inductor-zero3.json.gz or graph-inductor-zero12.json.gz beside the workload's own, and
-/// the profile what the workload's own says of its calls (BorrowProfile). Throws Error where there
-/// is no such file, or one of another model.
-ProfiledWorkload TakeForm(ProfiledWorkload loaded, const AskedForm& form);
+/// the profile what the workload's own says of its calls (BorrowProfile). Where the form leaves the
+/// backend to the recording and there is no such file, `notes` takes a line that says so and names
+/// the command that records it. Throws Error where a form that is asked for is missing, or is one
+/// of another model.
+ProfiledWorkload TakeForm(ProfiledWorkload loaded, const AskedForm& form, std::ostream& notes);
 
 }  // namespace dcsim

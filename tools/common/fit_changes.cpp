@@ -235,6 +235,10 @@ std::optional<StepOptions> Changed(const FitBase& base,
   const std::int64_t batch = base.shelf.own() ? base.shelf.own()->batch : 1;
   std::int64_t ranks = plan.ranks;
   std::int64_t steps = plan.options.gradient_accumulation_steps;
+  if (plan.policy != "deepspeed-eager") {
+    const auto backend = static_cast<std::size_t>(plan.options.backend);
+    options.overrides.push_back("backend=" + std::string(BackendNames()[backend]));
+  }
   for (const FitChange& change : changes) {
     options.overrides.insert(options.overrides.end(), change.overrides.begin(),
                              change.overrides.end());

@@ -40,7 +40,9 @@ bool NeedsRecording(const FitChange& change);
 /// What several changes, each of another kind, ask of the recorder together.
 AskedRecording MergedRecording(const std::vector<FitChange>& changes);
 
-/// The step with these changes, on the recording in `folder`. The accumulation steps keep the
+/// The step with these changes, on the recording in `folder`, and on the backend of the step now:
+/// another one's times would not be the changes'. Eager DeepSpeed alone runs another backend with
+/// DeepCompile. The accumulation steps keep the
 /// global batch; with more GPUs they may not, and then stay what they are. Nothing where no whole
 /// number of accumulation steps keeps the global batch with another micro-batch.
 std::optional<StepOptions> Changed(const FitBase& base,

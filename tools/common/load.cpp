@@ -15,7 +15,6 @@
 #include "model/passes/resolve.h"
 #include "sim/analysis/policy_measurements.h"
 #include "tools/common/config_path.h"
-#include "tools/common/deepspeed_config.h"
 #include "tools/common/file.h"
 #include "tools/common/hjson.h"
 #include "tools/common/yaml_document.h"
@@ -42,6 +41,15 @@ void Apply(const std::vector<Override>& overrides, YamlDocument& document) {
   }
 }
 
+/// A spec that names no backend is for the graph's; eager DeepSpeed runs operators alone.
+void TakeBackendOf(const Graph& graph, YamlDocument& document) {
+  const Json& spec = document.json();
+  if (graph.compiled && spec.is_object() && !spec.contains("backend") &&
+      spec.value("policy", Json()) != "deepspeed-eager") {
+    document.Set("/backend", "inductor", "backend of the recording");
+  }
+}
+
 /// `machine` may be null: nothing is known about it.
 Plan ResolveSpec(YamlDocument& document,
                  const std::vector<Override>& overrides,
@@ -49,6 +57,7 @@ Plan ResolveSpec(YamlDocument& document,
                  int ranks,
                  const PredictionInputs* machine) {
   Apply(overrides, document);
+  TakeBackendOf(graph, document);
   const PlanSpec spec = ReadPlanSpec(document.json(), document.locator());
   const bool measures = machine != nullptr && UsesMeasurements(spec);
   return Resolve(spec, graph, ranks, measures ? MeasureForPolicy(*machine, ranks) : PolicyInputs());
@@ -145,8 +154,7 @@ Plan ReadPlanDocument(YamlDocument document,
                       const PlanUse& use) {
   const Json& json = document.json();
   if (IsDeepSpeedConfig(json)) {
-    const DeepSpeedJob job{use.graph, use.ranks, PolicyNames(),
-                           use.reading.batches == BatchSizes::kRecording};
+    const DeepSpeedJob job = DeepSpeedJobOf(use.graph, use.ranks, use.reading.batches);
     YamlDocument spec = SpecOfDeepSpeedConfig(document, path, job, *use.reading.notes);
     return ResolveSpec(spec, overrides, use.graph, use.ranks, use.machine);
   }
@@ -297,6 +305,10 @@ std::vector<Override> ParseOverrides(const std::vector<std::string>& texts,
   return overrides;
 }
 
+DeepSpeedJob DeepSpeedJobOf(const Graph& graph, int ranks, BatchSizes batches) {
+  return {graph, ranks, PolicyNames(), batches == BatchSizes::kRecording};
+}
+
 Plan LoadPlan(const std::string& path,
               const std::vector<Override>& overrides,
               const Graph& graph,
@@ -320,11 +332,7 @@ Plan PlanOfDocument(const Json& document,
                     const PredictionInputs& inputs,
                     int ranks) {
   std::ostringstream notes;
-  std::vector<Override> overrides;
-  if (inputs.graph.backend() == Backend::kInductor) {
-    overrides.push_back({"backend", "inductor", "--set"});
-  }
-  return ReadPlanDocument(YamlDocument::Parse(document.dump(), name), name, overrides,
+  return ReadPlanDocument(YamlDocument::Parse(document.dump(), name), name, {},
                           {inputs.graph, ranks, &inputs, {BatchSizes::kFile, &notes}});
 }
 

@@ -12,6 +12,7 @@
 #include "model/ir/profile.h"
 #include "sim/analysis/predict.h"
 #include "sim/search/space.h"
+#include "tools/common/deepspeed_config.h"
 #include "tools/common/yaml_document.h"
 
 namespace dcsim {
@@ -84,6 +85,9 @@ std::vector<Override> ParseOverrides(const std::vector<std::string>& texts,
 /// ranks that it is used for. Then it only says how many micro-steps it names.
 enum class BatchSizes : std::uint8_t { kFile, kRecording };
 
+/// What a DeepSpeed configuration is read for with these batch sizes.
+DeepSpeedJob DeepSpeedJobOf(const Graph& graph, int ranks, BatchSizes batches);
+
 /// How a plan file is read.
 struct PlanReading {
   BatchSizes batches = BatchSizes::kFile;
@@ -91,7 +95,7 @@ struct PlanReading {
 };
 
 /// Reads a plan file, or the one of this name that comes with the program (FindConfig), YAML or
-/// JSON: a dc-plan-spec/1, which is resolved for the graph and ranks, a
+/// JSON: a dc-plan-spec/1, which is resolved for the graph, its backend and ranks, a
 /// dc-plan/1, whose ranks must be these, a dc-collectives/1, whose plan must make the collectives
 /// that it lists, or a DeepSpeed configuration, which becomes a spec
 /// (ReadDeepSpeedConfig; what that leaves out goes to the notes). Overrides change fields of a

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <numeric>
+#include <sstream>
 
 #include "model/base/error.h"
 #include "model/base/scaled.h"
@@ -11,6 +12,7 @@
 #include "model/ir/result_reader.h"
 #include "model/passes/resolve.h"
 #include "sim/analysis/host_pace.h"
+#include "tools/common/compiled_form.h"
 #include "tools/common/file.h"
 
 namespace dcsim {
@@ -145,9 +147,16 @@ std::optional<HostPrediction> PredictWithHost(const Result& measured,
   return slowest;
 }
 
-const ProfiledWorkload& MeasuredPredictor::Load(const std::string& folder) {
-  if (!loaded_ || loaded_->workload.folder != folder) {
-    loaded_ = LoadProfiledWorkload(folder, cluster_.gpu.name, options_.times);
+const ProfiledWorkload& MeasuredPredictor::Load(const std::string& folder, const Json& plan) {
+  const bool compiled = plan.value("backend", Json()) == "inductor";
+  const Json stage = plan.value("stage", Json());
+  const AskedForm form{compiled ? Backend::kInductor : Backend::kAten,
+                       stage.is_number_integer() ? stage.get<int>() : 0};
+  const std::string from = compiled ? FormFile(folder, form.stage) : folder;
+  if (!loaded_ || loaded_from_ != from) {
+    std::ostringstream none;  // of a form that is asked for nothing is noted
+    loaded_ = TakeForm(LoadProfiledWorkload(folder, cluster_.gpu.name, options_.times), form, none);
+    loaded_from_ = from;
   }
   return *loaded_;
 }
@@ -165,7 +174,7 @@ MeasuredPair MeasuredPredictor::Predict(MeasuredDocument measured) {
     throw Error(file + ": /plan: holds no plan to predict: " + pair.measured.outcome);
   }
   const ProfiledWorkload& loaded =
-      Load(options_.workload.empty() ? FolderOf(file) : options_.workload);
+      Load(options_.workload.empty() ? FolderOf(file) : options_.workload, pair.measured.plan);
   const Graph& graph = loaded.workload.graph;
   if (graph.hash != pair.measured.graph_hash) {
     throw Error(file + ": /workload/graph: measured on graph " +

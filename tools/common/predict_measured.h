@@ -74,11 +74,13 @@ class MeasuredPredictor {
   MeasuredPair Predict(MeasuredDocument measured);
 
  private:
-  const ProfiledWorkload& Load(const std::string& folder);
+  /// With the graph that a measured plan ran.
+  const ProfiledWorkload& Load(const std::string& folder, const Json& plan);
 
   const Cluster& cluster_;
   MeasuredOptions options_;
   std::optional<ProfiledWorkload> loaded_;  // that of the last result
+  std::string loaded_from_;                 // its folder and form
 };
 
 }  // namespace dcsim

@@ -6,6 +6,7 @@
 
 #include "model/base/error.h"
 #include "model/ir/graph_reader.h"
+#include "tools/common/compiled_form.h"
 #include "tools/common/count_option.h"
 #include "tools/common/file.h"
 #include "tools/common/record_command.h"
@@ -71,6 +72,10 @@ std::string Describe(std::int64_t batch, std::int64_t sequence) {
   return "batch " + std::to_string(batch) + " and sequence " + std::to_string(sequence);
 }
 
+bool HasForms(const std::string& folder) {
+  return FileExists(FormFile(folder, 1)) && FileExists(FormFile(folder, 3));
+}
+
 [[noreturn]] void FailUnrecorded(RecordingShelf& shelf, const AskedSizes& sizes) {
   const Workload& workload = shelf.workload();
   std::string text = "no recording of " + workload.graph.name + " with " +
@@ -92,8 +97,9 @@ void DeclareSizes(CLI::App& app, AskedSizes& sizes) {
   AddCount(app, "--seq", sizes.sequence, {}, "the same for the tokens of a sequence");
 }
 
-RecordingShelf::RecordingShelf(Workload workload)
+RecordingShelf::RecordingShelf(Workload workload, Backend backend)
     : workload_(std::move(workload)),
+      backend_(backend),
       own_(FindRecording(workload_.folder, workload_.graph)) {}
 
 /// By folder; folders without a readable graph are none.
@@ -137,7 +143,8 @@ std::optional<std::string> RecordingShelf::Find(const AskedRecording& asked) {
            each.sequence == (asked.sizes.sequence == 0 ? own_->sequence : asked.sizes.sequence) &&
            each.checkpointing ==
                (asked.checkpointing ? Json(*asked.checkpointing) : own_->checkpointing) &&
-           each.hold == (asked.hold_none ? Json::array() : own_->hold);
+           each.hold == (asked.hold_none ? Json::array() : own_->hold) &&
+           (backend_ == Backend::kAten || each.folder == own_->folder || HasForms(each.folder));
   };
   if (is_asked(*own_)) {
     return own_->folder;
@@ -185,6 +192,9 @@ RecordCommand RecordingShelf::Changed(const AskedRecording& asked) const {
   }
   if (asked.hold_none && own_->hold != Json::array()) {
     command.Remove("--hold").Set("--hold", "none").NameSuffix("-hold-none");
+  }
+  if (backend_ == Backend::kInductor) {
+    command.Set("--backend", "inductor");
   }
   return command;
 }

@@ -44,7 +44,8 @@ struct Recording {
 /// same model when its parameters and the recorder's other options are the same.
 class RecordingShelf {
  public:
-  explicit RecordingShelf(Workload workload);
+  /// With inductor other recordings count only with their compiled forms.
+  explicit RecordingShelf(Workload workload, Backend backend = Backend::kAten);
 
   /// Nothing for a graph that the recorder did not write, or not with sizes.
   const std::optional<Recording>& own() const { return own_; }
@@ -69,6 +70,7 @@ class RecordingShelf {
   RecordCommand Changed(const AskedRecording& asked) const;
 
   Workload workload_;
+  Backend backend_;
   std::optional<Recording> own_;
   std::optional<std::vector<Recording>> siblings_;
 };

@@ -92,10 +92,11 @@ LoadedStep LoadStep(const StepOptions& options, std::ostream& notes) {
   Workload recorded = LoadWorkload(options.workload, options.sizes, notes);
   Cluster cluster = LoadChangedCluster(options.cluster, options.cluster_overrides);
   std::optional<Profile> measured = FindProfile(recorded, cluster.gpu.name, options.times);
-  auto [workload, profile] =
-      TakeForm({std::move(recorded), std::move(measured)}, FindForm(options.plan, overrides));
-  const PredictionInputs inputs{workload.graph, profile ? &*profile : nullptr, cluster};
   const int ranks = RanksFor(options.gpus, cluster);
+  const AskedForm form =
+      FindForm(options.plan, overrides, DeepSpeedJobOf(recorded.graph, ranks, options.batches));
+  auto [workload, profile] = TakeForm({std::move(recorded), std::move(measured)}, form, notes);
+  const PredictionInputs inputs{workload.graph, profile ? &*profile : nullptr, cluster};
   Plan plan = LoadPlan(options.plan, overrides, inputs, ranks, {options.batches, &notes});
   NoteRecomputation(options.workload, workload.graph, plan, notes);
   return {std::move(workload), std::move(cluster), std::move(profile), std::move(plan)};

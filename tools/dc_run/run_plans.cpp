@@ -6,6 +6,7 @@
 #include "model/base/error.h"
 #include "model/passes/lower.h"
 #include "model/passes/verify.h"
+#include "tools/common/compiled_form.h"
 #include "tools/common/count_option.h"
 #include "tools/common/file.h"
 #include "tools/common/json_text.h"
@@ -40,8 +41,12 @@ std::vector<ExecutionCase> LowerCases(const ProfiledWorkload& loaded,
                                       const Cluster* cluster,
                                       const PlansToRun& what) {
   const Graph& graph = loaded.workload.graph;
+  const auto overrides = ParseOverrides(what.overrides, "--set");
   const auto load = [&](const std::string& file) {
-    const auto overrides = ParseOverrides(what.overrides, "--set");
+    const DeepSpeedJob job = DeepSpeedJobOf(graph, what.gpus, BatchSizes::kFile);
+    if (FindForm(file, overrides, job).backend == Backend::kInductor) {
+      throw Error(file + ": backend inductor: dc-run executes aten");
+    }
     if (cluster == nullptr) {
       return LoadPlan(file, overrides, graph, what.gpus);
     }

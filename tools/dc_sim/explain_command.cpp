@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <deque>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -167,15 +168,17 @@ void AddShifted(const LoweredStep& step, Explanation& explanation) {
 void AddChoice(const ExplainOptions& options, const LoweredStep& step, Explanation& explanation) {
   std::vector<Schedule> schedules = {step.schedule};
   std::vector<ClockedCosts> costs;
+  costs.push_back(CostsAtClock(schedules.front(), step.inputs()));
+  std::deque<LoadedStep> rivals;  // each on the graph that its plan runs
   for (const std::string& path : options.against) {
-    const Plan plan = LoadPlan(path, {}, step.inputs(), step.plan.ranks);
-    schedules.push_back(LowerFor(plan, step.inputs()));
-    RequireCorrect(schedules.back(), step.workload.graph);
+    StepOptions own = options.step;
+    own.plan = path;
+    own.overrides.clear();
+    own.gpus = step.plan.ranks;
+    const LoadedStep& rival = rivals.emplace_back(LoadStep(own));
+    schedules.push_back(LowerStep(rival));
+    costs.push_back(CostsAtClock(schedules.back(), rival.inputs()));
     explanation.rivals.push_back(path.substr(path.rfind('/') + 1));
-  }
-  costs.reserve(schedules.size());
-  for (const Schedule& schedule : schedules) {
-    costs.push_back(CostsAtClock(schedule, step.inputs()));
   }
   std::vector<Change> changes = TableErrors();
   changes.insert(changes.begin(), Change());

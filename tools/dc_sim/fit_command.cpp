@@ -82,7 +82,7 @@ ExitCode RunFit(const FitOptions& options) {
   StepOptions own = options.step;
   own.workload = step.workload.folder;
   own.sizes = {};
-  RecordingShelf shelf(LoadWorkload(own.workload));
+  RecordingShelf shelf(LoadWorkload(own.workload), step.workload.graph.backend());
   const FitBase base = BaseOf(own, step, shelf);
   Activity activity;
   FitSearch search;

@@ -1,6 +1,8 @@
 #include <iostream>
 #include <memory>
 
+#include "tools/common/compiled_form.h"
+#include "tools/common/file.h"
 #include "tools/common/load.h"
 #include "tools/dc_sim/commands.h"
 #include "tools/views/workload_text.h"
@@ -13,17 +15,45 @@ struct InfoOptions {
   std::string cluster;
 };
 
-ExitCode RunInfo(const InfoOptions& options) {
-  const Workload workload = LoadWorkload(options.workload);
-  std::cout << PrintWorkloadText(workload.graph);
-  if (options.cluster.empty()) {
-    std::cout << "\nwith --cluster FILE: which op times are measured on its GPUs\n";
-    return ExitCode::kDone;
+/// The recorded graph, and behind it the compiled forms that lie beside it.
+std::vector<ProfiledWorkload> LoadForms(const std::string& folder,
+                                        const std::optional<Cluster>& cluster) {
+  ProfiledWorkload recorded{LoadWorkload(folder), std::nullopt};
+  if (cluster) {
+    recorded.profile = FindProfile(recorded.workload, cluster->gpu.name);
   }
-  const Cluster cluster = LoadCluster(options.cluster);
-  const auto profile = FindProfile(workload, cluster.gpu.name);
-  std::cout << PrintCoverageText(workload.graph, profile ? &*profile : nullptr, cluster,
-                                 options.workload);
+  std::vector<ProfiledWorkload> forms = {recorded};
+  for (const int stage : {3, 1}) {
+    if (FileExists(FormFile(folder, stage))) {
+      forms.push_back(TakeForm(recorded, {Backend::kInductor, stage}, std::cerr));
+    }
+  }
+  return forms;
+}
+
+ExitCode RunInfo(const InfoOptions& options) {
+  std::optional<Cluster> cluster;
+  if (!options.cluster.empty()) {
+    cluster = LoadCluster(options.cluster);
+  }
+  const std::vector<ProfiledWorkload> forms = LoadForms(options.workload, cluster);
+  std::string text = PrintWorkloadText(forms.front().workload.graph);
+  for (std::size_t i = 1; i < forms.size(); ++i) {
+    text += PrintFormText(forms[i].workload.graph);
+  }
+  if (forms.size() == 1) {
+    text += "\nnot compiled; recorded by: " + CompiledCommand(forms.front().workload) + "\n";
+  }
+  for (const ProfiledWorkload& form : forms) {
+    if (cluster) {
+      text += PrintCoverageText(form.workload.graph, form.profile ? &*form.profile : nullptr,
+                                *cluster, options.workload);
+    }
+  }
+  if (!cluster) {
+    text += "\nwith --cluster FILE: which op times are measured on its GPUs\n";
+  }
+  std::cout << text;
   return ExitCode::kDone;
 }
 

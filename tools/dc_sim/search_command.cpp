@@ -10,7 +10,6 @@
 #include "sim/analysis/step_clock.h"
 #include "sim/search/parallel.h"
 #include "sim/search/useful_options.h"
-#include "tools/common/compiled_form.h"
 #include "tools/common/count_option.h"
 #include "tools/common/deepspeed_launches.h"
 #include "tools/common/file.h"
@@ -75,22 +74,6 @@ PlanSpec PlainSpec(const ScheduleOptions& training) {
   return spec;
 }
 
-/// Of --backend inductor: the form for ZeRO-3 where the space has it, else that for ZeRO-1 and 2.
-AskedForm FormOf(const SearchCommandOptions& options, const SearchSpace& space) {
-  const bool gathers = std::any_of(space.options.begin(), space.options.end(),
-                                   [](const auto& each) { return each.stage == 3; });
-  return {options.backend == "inductor" ? Backend::kInductor : Backend::kAten, gathers ? 3 : 1};
-}
-
-/// The plan to compare with, for the backend that is searched.
-Plan LoadBaseline(const std::string& path, const LoadedSearch& loaded) {
-  std::vector<Override> overrides;
-  if (loaded.recorded && FindForm(path, {}).backend == Backend::kAten) {
-    overrides.push_back({"backend", "inductor", "--backend"});
-  }
-  return LoadPlan(path, overrides, loaded.inputs(), loaded.ranks);
-}
-
 LoadedSearch Load(const SearchCommandOptions& options) {
   Workload recorded = LoadWorkload(options.workload, options.sizes);
   Cluster cluster = LoadChangedCluster(options.cluster, options.cluster_overrides);
@@ -102,13 +85,15 @@ LoadedSearch Load(const SearchCommandOptions& options) {
   if (!options.memory_limit.empty()) {
     space.memory_limit = ParseMemoryLimit(options.memory_limit);
   }
-  const AskedForm form = FormOf(options, space);
-  std::optional<Graph> operators;
-  if (form.backend == Backend::kInductor) {
-    operators = recorded.graph;
-  }
-  auto [workload, profile] = TakeForm({std::move(recorded), std::move(measured)}, form);
-  if (operators && SearchCompiled(workload.graph, space)) {
+  std::vector<std::string> plans = options.starts;
+  plans.insert(plans.begin(), options.baseline);
+  const AskedForm form = SearchForm(options.backend, plans, space,
+                                    DeepSpeedJobOf(recorded.graph, ranks, BatchSizes::kFile));
+  std::optional<Graph> operators = recorded.graph;
+  auto [workload, profile] = TakeForm({std::move(recorded), std::move(measured)}, form, std::cerr);
+  if (!workload.graph.compiled) {
+    operators.reset();
+  } else if (SearchCompiled(workload.graph, space)) {
     std::cerr << "search: over ZeRO-3; stages 1 and 2 have another compiled graph, which a space "
                  "of these stages searches\n";
   }
@@ -117,7 +102,7 @@ LoadedSearch Load(const SearchCommandOptions& options) {
                       std::move(profile),  std::move(space),     ranks,
                       std::nullopt,        lacks_copies};
   if (!options.baseline.empty()) {
-    loaded.baseline = LoadBaseline(options.baseline, loaded);
+    loaded.baseline = LoadPlan(options.baseline, {}, loaded.inputs(), loaded.ranks);
     NoteRecomputation(options.workload, loaded.workload.graph, *loaded.baseline);
     TakeTraining(loaded.baseline->options, loaded.space);
   }
@@ -346,7 +331,8 @@ void DeclareSearchOptions(CLI::App& app, SearchCommandOptions& options) {
                  "space file; configs/spaces/default.yaml says what is searched without one");
   app.add_option("--backend", options.backend,
                  "aten: the recorded operators; inductor: the compiled kernels that dcrecord "
-                 "--backend inductor records")
+                 "--backend inductor records; if left out, that of --baseline and --start, else "
+                 "inductor where it is recorded")
       ->check(CLI::IsMember({"aten", "inductor"}));
   app.add_option("--memory-limit", options.memory_limit,
                  "most bytes reserved on a GPU, such as 60GiB; all that it leaves to tensors if "

@@ -29,6 +29,25 @@ std::vector<Plan> OwnStarts(const LoadedSearch& loaded) {
 
 }  // namespace
 
+AskedForm SearchForm(const std::string& backend,
+                     const std::vector<std::string>& plans,
+                     const SearchSpace& space,
+                     const DeepSpeedJob& job) {
+  const bool gathers = std::any_of(space.options.begin(), space.options.end(),
+                                   [](const auto& each) { return each.stage == 3; });
+  AskedForm form{std::nullopt, gathers ? 3 : 1};
+  if (!backend.empty()) {
+    form.backend = backend == "inductor" ? Backend::kInductor : Backend::kAten;
+    return form;
+  }
+  for (const std::string& plan : plans) {
+    if (!plan.empty() && !form.backend) {
+      form.backend = FindForm(plan, {}, job).backend;
+    }
+  }
+  return form;
+}
+
 std::vector<Candidate> SearchStarts(const LoadedSearch& loaded,
                                     const std::vector<std::string>& files,
                                     bool for_deepspeed,

@@ -4,9 +4,18 @@
 #include <vector>
 
 #include "sim/search/candidate.h"
+#include "tools/common/compiled_form.h"
 #include "tools/dc_sim/search_report.h"
 
 namespace dcsim {
+
+/// The graph to search: that for ZeRO-3 where the space has the stage, else that for ZeRO-1 and 2,
+/// of the backend "aten" or "inductor"; if empty, of the first of these plan files that has one.
+/// An empty name is no plan.
+AskedForm SearchForm(const std::string& backend,
+                     const std::vector<std::string>& plans,
+                     const SearchSpace& space,
+                     const DeepSpeedJob& job);
 
 /// What a search starts from: the baseline, or DeepCompile's plan of each stage that the space has,
 /// and the plans of the files, which must train the same. Adds their orders to the problem.

@@ -4,8 +4,10 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <map>
 
 #include "model/base/text.h"
+#include "tools/views/result_text.h"
 #include "tools/views/table_text.h"
 
 namespace dcsim {
@@ -140,6 +142,7 @@ class Summary {
  public:
   void Add(const Comparison& each) {
     ++count_;
+    ++backends_[BackendOf(each.measured)];
     exact_ += SameBytes(each) ? 1U : 0U;
     sum_ += std::abs(StepError(each));
     KeepLarger(StepError(each), largest_);
@@ -153,10 +156,19 @@ class Summary {
     return "\nstep time: mean error " + Percent(sum_ / static_cast<double>(count_)) + ", largest " +
            Signed(largest_) + "\nmemory: allocated and reserved the same to the byte in " +
            std::to_string(exact_) + " of " + std::to_string(count_) + ", largest error " +
-           Signed(largest_memory_) + "\n";
+           Signed(largest_memory_) + "\nbackend: " + Backends() + "\n";
   }
 
  private:
+  /// "aten", or how many steps ran on which.
+  std::string Backends() const {
+    std::vector<std::string> parts;
+    for (const auto& [name, count] : backends_) {
+      parts.push_back(name + (backends_.size() > 1 ? " in " + std::to_string(count) : ""));
+    }
+    return Join(parts, ", ");
+  }
+
   static void KeepLarger(double error, double& largest) {
     largest = std::abs(error) > std::abs(largest) ? error : largest;
   }
@@ -166,6 +178,7 @@ class Summary {
   double sum_ = 0;
   double largest_ = 0;
   double largest_memory_ = 0;
+  std::map<std::string, std::size_t> backends_;
 };
 
 }  // namespace
@@ -183,7 +196,8 @@ std::string PrintComparison(const Comparison& comparison) {
     return comparison.name + "\n  predicted " + HowItEnded(predicted) + "\n  measured " +
            HowItEnded(measured) + "\n";
   }
-  return comparison.name + "\n" + Line("", "predicted", "measured", "error") +
+  return comparison.name + "\n" +
+         Line("backend " + BackendOf(measured), "predicted", "measured", "error") +
          ComparisonLine("step time", predicted.step_time, measured.step_time) +
          HostLine(comparison) +
          ComparisonLine("  compute", predicted.compute - predicted.compute_gaps, measured.compute) +

@@ -321,7 +321,8 @@ std::string TitleOf(const Schedule& schedule, const Graph& graph, const Timeline
                                 ? ""
                                 : ", last of " + std::to_string(micro_steps) + " micro-steps";
   const std::string time = FormatDuration(timeline.step_time);
-  return graph.name + ", ZeRO-" + std::to_string(schedule.options().stage) + ", " +
+  const std::string backend(BackendNames()[static_cast<std::size_t>(graph.backend())]);
+  return graph.name + ", ZeRO-" + std::to_string(schedule.options().stage) + ", " + backend + ", " +
          std::to_string(schedule.ranks()) + " ranks" + which + ": " +
          (timeline.stop ? timeline.stop->what + " after " + time : "step " + time) + " (" +
          std::string(OriginName(timeline.origin)) + ")";

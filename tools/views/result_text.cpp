@@ -166,11 +166,14 @@ std::string VerdictLine(const Result& result, const Cluster& cluster) {
 
 }  // namespace
 
+std::string BackendOf(const Result& result) {
+  return result.plan.is_object() ? result.plan.value("backend", "aten") : "aten";
+}
+
 std::string TitleOf(const Result& result, const Cluster& cluster) {
   const int stage = result.plan.value("stage", 0);
   return result.workload + ", ZeRO-" + std::to_string(stage) + " (" +
-         result.plan.value("policy", "") +
-         (result.plan.value("backend", "aten") == "inductor" ? ", compiled" : "") + "), " +
+         result.plan.value("policy", "") + ", " + BackendOf(result) + "), " +
          std::to_string(result.gpus) + " x " + cluster.gpu.name;
 }
 

@@ -39,6 +39,10 @@ std::size_t LabelWidth(const SearchReport& report) {
   return width + 2;
 }
 
+std::string BackendName(const Graph& graph) {
+  return std::string(BackendNames()[static_cast<std::size_t>(graph.backend())]);
+}
+
 bool Completed(const Result& result) {
   return result.outcome == OutcomeName(Outcome::kCompleted);
 }
@@ -220,8 +224,9 @@ std::string DescribePlan(const Plan& plan, const Graph& graph) {
 
 std::string PrintSearchText(const SearchReport& report, const Graph& graph) {
   const SearchResult& search = report.search;
-  std::string text = report.workload + ", " + std::to_string(report.ranks) + " x " + report.gpu +
-                     ", up to " + FormatBytes(report.limit) +
+  std::string text = report.workload + ", " + BackendName(graph) + ", " +
+                     std::to_string(report.ranks) + " x " + report.gpu + ", up to " +
+                     FormatBytes(report.limit) +
                      " reserved: " + Thousands(static_cast<double>(search.evaluated)) +
                      " schedules" + (search.stopped ? ", stopped early" : "") + "\n\n";
   const std::size_t width = LabelWidth(report);
@@ -272,11 +277,17 @@ Json PrintSearch(const SearchReport& report, const Graph& graph) {
     baselines.push_back(PrintReported(each.reported, graph));
     baselines.back()["name"] = each.name;
   }
-  Json document = {{"format", "dc-search/1"},       {"workload", report.workload},
-                   {"gpus", report.ranks},          {"memory_limit_bytes", report.limit.count()},
-                   {"evaluated", search.evaluated}, {"folded", search.folded},
-                   {"stopped", search.stopped},     {"complete", search.complete},
-                   {"strategies", strategies},      {"front", front},
+  Json document = {{"format", "dc-search/1"},
+                   {"workload", report.workload},
+                   {"backend", BackendName(graph)},
+                   {"gpus", report.ranks},
+                   {"memory_limit_bytes", report.limit.count()},
+                   {"evaluated", search.evaluated},
+                   {"folded", search.folded},
+                   {"stopped", search.stopped},
+                   {"complete", search.complete},
+                   {"strategies", strategies},
+                   {"front", front},
                    {"baselines", baselines}};
   Json& deepspeed = document["deepspeed"];
   deepspeed = report.front.empty() ? Json() : PrintFigures(report.deepspeed_result);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "model/base/text.h"
+#include "tools/views/result_text.h"
 #include "tools/views/table_text.h"
 
 namespace dcsim {
@@ -26,9 +27,16 @@ std::vector<std::string> Figures(const Result& result) {
           FormatDuration(result.exposed_communication)};
 }
 
-std::vector<std::string> CellsOf(const SweepRow& row) {
+bool Varies(const SweepReport& report, const std::string& key) {
+  return std::find(report.keys.begin(), report.keys.end(), key) != report.keys.end();
+}
+
+std::vector<std::string> CellsOf(const SweepReport& report, const SweepRow& row) {
   const Result& result = row.predicted.result;
   std::vector<std::string> cells = row.values;
+  if (!Varies(report, "backend")) {
+    cells.push_back(BackendOf(result));
+  }
   cells.push_back(VerdictWords(result));
   const auto figures = Figures(result);
   cells.insert(cells.end(), figures.begin(), figures.end());
@@ -72,6 +80,7 @@ std::vector<std::pair<std::string, Json>> NamedFigures(const PredictedVariant& p
   const auto of_step = [completes](Json value) { return completes ? std::move(value) : Json(); };
   const auto reserved = ReservedMemory(predicted);
   return {{"gpus", result.gpus},
+          {"backend", BackendOf(result)},
           {"verdict", result.verdict},
           {"step_time_ns", of_step(result.step_time.ns())},
           {"bound_ns", result.bound ? of_step(result.bound->ns()) : Json()},
@@ -100,16 +109,19 @@ std::string VerdictWords(const Result& result) {
 
 std::string PrintSweepText(const SweepReport& report) {
   std::vector<std::string> head = report.keys;
+  if (!Varies(report, "backend")) {
+    head.emplace_back("backend");
+  }
+  const std::size_t left = head.size() + 1;
   for (const char* name :
        {"verdict", "step time", "+/-", "tokens/s/GPU", "MFU", "exposed", "reserved", "of"}) {
     head.emplace_back(name);
   }
   std::vector<std::vector<std::string>> cells = {head};
   for (const SweepRow& row : report.rows) {
-    cells.push_back(CellsOf(row));
+    cells.push_back(CellsOf(report, row));
   }
-  std::string text =
-      report.title + "\n\n" + AlignColumns(cells, /*left=*/report.keys.size() + 1) + "\n";
+  std::string text = report.title + "\n\n" + AlignColumns(cells, left) + "\n";
   const SweepRow* fastest = FindFastest(report);
   return text + (fastest == nullptr ? "none is sure to fit\n"
                                     : "most tokens a second and GPU of those that fit: " +
@@ -122,7 +134,7 @@ std::string PrintSweepCsv(const SweepReport& report) {
     std::vector<std::string> head = report.keys;
     std::vector<std::string> cells = row.values;
     for (const auto& [name, value] : NamedFigures(row.predicted)) {
-      if (std::find(report.keys.begin(), report.keys.end(), name) != report.keys.end()) {
+      if (Varies(report, name)) {
         continue;  // gpus, where they are varied
       }
       head.push_back(name);

@@ -186,6 +186,7 @@ std::string PrintTimelineTrace(std::span<const Timeline> ranks,
   Json header = {{"format", "dc-timeline/1"},
                  {"origin", OriginName(ranks.front().origin)},
                  {"workload", graph.name},
+                 {"backend", BackendNames()[static_cast<std::size_t>(graph.backend())]},
                  {"step_time_ns", ranks.front().step_time.ns()},
                  {"displayTimeUnit", "ms"}};
   if (const auto& stop = ranks.front().stop) {

@@ -40,11 +40,21 @@ std::string GraphLine(const Graph& graph, const StepFacts& facts, std::size_t g)
   const Subgraph& subgraph = graph.graphs[g];
   std::size_t views = 0;
   std::size_t recomputed = 0;
+  std::size_t launches = 0;
+  std::set<std::uint32_t> kernels;
   for (std::size_t i = 0; i < subgraph.op_count; ++i) {
+    const Op& op = graph.ops[subgraph.first_op + i];
     views += facts.is_view[subgraph.first_op + i] ? 1U : 0U;
-    recomputed += graph.ops[subgraph.first_op + i].recompute ? 1U : 0U;
+    recomputed += op.recompute ? 1U : 0U;
+    if (op.launch) {
+      ++launches;
+      kernels.insert(op.launch->kernel);
+    }
   }
   std::string note = "ops, " + Count(views) + " of them views without a kernel";
+  if (graph.compiled) {
+    note += ", " + Count(launches) + " launches of " + Count(kernels.size()) + " Triton kernels";
+  }
   if (recomputed > 0) {
     note += ", " + Count(recomputed) + " recompute the forward";
   }
@@ -85,16 +95,26 @@ std::string HeldLine(const Graph& graph) {
                        : TableLine("held by the caller", FormatBytes(bytes), Join(names, ", "));
 }
 
-constexpr std::array<std::string_view, 4> kClassNames = {"matrix products", "attention",
-                                                         "attention backward", "everything else"};
+constexpr std::array<std::string_view, 6> kClassNames = {
+    "matrix products", "attention",         "attention backward",
+    "everything else", "Triton, pointwise", "Triton, reductions"};
 
 struct Coverage {
-  std::array<Duration, 4> time{};
+  std::array<Duration, kClassNames.size()> time{};
   std::size_t kernels = 0;
   std::size_t measured = 0;
   Duration guessed;                       // of kernels that no profile has shown
   std::set<std::string_view> guessed_of;  // their operators
 };
+
+/// Index into kClassNames.
+std::size_t ClassOf(const Graph& graph, OpId id) {
+  const auto& launch = graph.op(id).launch;
+  if (!launch) {
+    return static_cast<std::size_t>(ClassifyOp(graph, id));
+  }
+  return kClassNames.size() - (graph.kernel(*launch).kind == KernelKind::kPointwise ? 2 : 1);
+}
 
 Coverage CoverageOf(const Graph& graph, const Profile* profile, const Cluster& cluster) {
   const StepFacts facts = AnalyseStep(graph);
@@ -105,13 +125,12 @@ Coverage CoverageOf(const Graph& graph, const Profile* profile, const Cluster& c
     }
     const OpId id(i);
     const OpProfile* entry = profile == nullptr ? nullptr : profile->FindOp(id);
-    const auto op_class = static_cast<std::size_t>(ClassifyOp(graph, id));
     ++coverage.kernels;
     coverage.measured += entry != nullptr ? 1 : 0;
     const Duration time =
         entry != nullptr ? entry->device_time : RooflineTime(graph, id, cluster.gpu);
-    coverage.time[op_class] += time;
-    if (entry == nullptr && !IsShown(graph.target(id))) {
+    coverage.time[ClassOf(graph, id)] += time;
+    if (entry == nullptr && !graph.op(id).launch && !IsShown(graph.target(id))) {
       coverage.guessed += time;
       coverage.guessed_of.insert(graph.target(id));
     }
@@ -134,6 +153,15 @@ std::string GuessedLine(const Coverage& coverage, Duration all) {
                        " of kernels that no profile has shown: " + Join(names, ", "));
 }
 
+/// "compiled by Inductor for ZeRO-1 and 2".
+std::string FormTitle(const Graph& compiled) {
+  std::vector<std::string> stages;
+  for (const int stage : compiled.compiled->stages) {
+    stages.push_back(std::to_string(stage));
+  }
+  return "compiled by Inductor for ZeRO-" + Join(stages, " and ");
+}
+
 }  // namespace
 
 std::string PrintWorkloadText(const Graph& graph) {
@@ -151,6 +179,16 @@ std::string PrintWorkloadText(const Graph& graph) {
   return text;
 }
 
+std::string PrintFormText(const Graph& compiled) {
+  const StepFacts facts = AnalyseStep(compiled);
+  std::string text = "\n" + FormTitle(compiled) + "\n";
+  for (std::size_t g = 0; g < compiled.graphs.size(); ++g) {
+    text += GraphLine(compiled, facts, g);
+  }
+  return text + TableLine("saved for the backward", FormatBytes(SavedBytes(compiled, facts)),
+                          "activations");
+}
+
 std::string PrintCoverageText(const Graph& graph,
                               const Profile* profile,
                               const Cluster& cluster,
@@ -161,18 +199,20 @@ std::string PrintCoverageText(const Graph& graph,
     all += time;
   }
   std::string text =
-      "\non " + cluster.gpu.name + " (" + cluster.name + ")\n" +
+      "\n" + (graph.compiled ? FormTitle(graph) + ", " : "") + "on " + cluster.gpu.name + " (" +
+      cluster.name + ")\n" +
       TableLine("ops measured", Count(coverage.measured),
                 "of " + Count(coverage.kernels) + " that launch kernels") +
       TableLine("op times of a micro-step", FormatDuration(all),
                 profile == nullptr ? "summed, estimated"
                                    : "summed, as profiled, estimated where the profile says none");
-  for (std::size_t i = 0; i < kClassNames.size(); ++i) {
+  const std::size_t classes = kClassNames.size() - (graph.compiled ? 0 : 2);
+  for (std::size_t i = 0; i < classes; ++i) {
     text += TableLine("  " + std::string(kClassNames[i]), FormatDuration(coverage.time[i]),
                       Percent(ShareOf(coverage.time[i], all)));
   }
   text += GuessedLine(coverage, all);
-  if (coverage.measured < coverage.kernels) {
+  if (coverage.measured < coverage.kernels && !graph.compiled) {
     text += "\nmissing: op times on this GPU; on a machine that has one: dc-run profile " + folder +
             "\n";
   }

@@ -100,7 +100,7 @@ TEST(PlanSpecTest, PrintedSpecIsReadBack) {
 TEST(PlanSpecTest, PrintHasEveryKeyInTheDocumentedOrder) {
   EXPECT_EQ(
       PrintPlanSpec(UnusualSpec()).dump(),
-      R"({"format":"dc-plan-spec/1","policy":"plain-2","stage":1,)"
+      R"({"format":"dc-plan-spec/1","policy":"plain-2","stage":1,"backend":"aten",)"
       R"("gradient_accumulation_steps":65535,"reduce_bucket":"123456789 elements",)"
       R"("double_buffer":false,"reduce_collective":"reduce_scatter",)"
       R"("flush_collectives":"one_per_bucket","gradient_buckets":"eager",)"

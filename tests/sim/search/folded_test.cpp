@@ -261,7 +261,7 @@ TEST(FoldedCompiledTest, PlansWithDeepSpeedsHandlingOfGradientsScoreAsSimulated)
         options.gradient_handling = GradientHandling::kDeepSpeed;
         options.compute_grad_norm = true;
       }
-      CompareWorkload(TakeForm(Loaded(folder), {Backend::kInductor, 3}), "h200-4", space);
+      CompareWorkload(TakeForm(Loaded(folder), {Backend::kInductor, 3}, std::cerr), "h200-4", space);
     }
   }
 }

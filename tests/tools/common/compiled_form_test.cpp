@@ -1,6 +1,8 @@
 #include "tools/common/compiled_form.h"
 
 #include <filesystem>
+#include <iostream>
+#include <sstream>
 
 #include <gtest/gtest.h>
 
@@ -23,30 +25,66 @@ std::string WritePlan(const TemporaryFolder& folder, const std::string& text) {
   return path;
 }
 
+/// What DeepSpeed's JSON is read for.
+DeepSpeedJob BfloatJob() {
+  static const Graph graph = LoadWorkload(DCSIM_SOURCE_DIR "/traces/mlp-8x4096").graph;
+  return DeepSpeedJobOf(graph, 2, BatchSizes::kRecording);
+}
+
 TEST(CompiledFormTest, PlanFilesOfAnyFormAreAsked) {
   const TemporaryFolder folder;
   const std::string spec = "format: dc-plan-spec/1\npolicy: plain-1\nstage: 2\n";
-  AskedForm form = FindForm(WritePlan(folder, spec), {});
-  EXPECT_EQ(form.backend, Backend::kAten);
-  EXPECT_EQ(form.stage, 2);
-  form = FindForm(WritePlan(folder, spec + "backend: inductor\n"), {ParseOverride("stage=3")});
-  EXPECT_EQ(form.backend, Backend::kInductor);
-  EXPECT_EQ(form.stage, 3);
-  form = FindForm(WritePlan(folder, R"({"zero_optimization": {"stage": 1}, "bf16": {}})"),
-                  {ParseOverride("backend=inductor")});
-  EXPECT_EQ(form.backend, Backend::kInductor);
-  EXPECT_EQ(form.stage, 1);
+  const auto form = [&](const std::string& text, const std::string& set) {
+    const auto overrides =
+        set.empty() ? std::vector<Override>() : std::vector<Override>{ParseOverride(set)};
+    return FindForm(WritePlan(folder, text), overrides, BfloatJob());
+  };
+  EXPECT_EQ(form(spec + "backend: inductor\n", "stage=3"), (AskedForm{Backend::kInductor, 3}));
+  EXPECT_EQ(form(spec + "backend: aten\n", ""), (AskedForm{Backend::kAten, 2}));
+  EXPECT_EQ(
+      form(R"({"zero_optimization": {"stage": 1}, "bf16": {"enabled": true}})", "backend=inductor"),
+      (AskedForm{Backend::kInductor, 1}));
+}
+
+TEST(CompiledFormTest, RecordingDecidesOfWhatRunsCompiled) {
+  const TemporaryFolder folder;
+  const auto backend = [&](const std::string& text) {
+    return FindForm(WritePlan(folder, text), {}, BfloatJob()).backend;
+  };
+  const auto spec = [&](const std::string& policy) {
+    return backend("format: dc-plan-spec/1\nstage: 3\npolicy: " + policy + "\n");
+  };
+  const auto deepspeed = [&](const std::string& compile) {
+    return backend(
+        R"({"zero_optimization": {"stage": "3"}, "bf16": {"enabled": true}, "compile": )" +
+        compile + "}");
+  };
+  EXPECT_EQ(spec("plain-1"), std::nullopt);
+  EXPECT_EQ(spec("deepcompile-0.19.8"), std::nullopt);
+  EXPECT_EQ(spec("deepspeed-eager"), Backend::kAten);
+  EXPECT_EQ(spec("deepcompile-0.19.8\noffload_activation: true"), Backend::kAten);
+  EXPECT_EQ(spec("deepcompile-0.19.8\npasses: [zero3_compile, offload_activation_floor]"),
+            Backend::kAten);
+  EXPECT_EQ(deepspeed(R"({"deepcompile": true})"), std::nullopt);
+  EXPECT_EQ(deepspeed(R"({"deepcompile": "true"})"), std::nullopt) << "DeepSpeed takes text";
+  EXPECT_EQ(deepspeed(R"({"deepcompile": false})"), Backend::kAten);
+  // What is decided was decided for operators where it does not say otherwise.
+  EXPECT_EQ(backend(R"({"format": "dc-plan/1", "policy": "plain-1", "stage": 3})"), Backend::kAten);
+  EXPECT_EQ(backend(R"({"format": "dc-plan/1", "stage": 3, "backend": "inductor"})"),
+            Backend::kInductor);
 }
 
 TEST(CompiledFormTest, StagesHaveTheirOwnForms) {
   const auto stages = [](int stage) {
-    return TakeForm({LoadWorkload(tiny_llama), std::nullopt}, {Backend::kInductor, stage})
+    return TakeForm({LoadWorkload(tiny_llama), std::nullopt}, {Backend::kInductor, stage},
+                    std::cerr)
         .workload.graph.compiled->stages;
   };
   EXPECT_EQ(stages(3), std::vector<int>{3});
   EXPECT_EQ(stages(1), (std::vector<int>{1, 2}));
   EXPECT_EQ(stages(2), (std::vector<int>{1, 2}));
-  EXPECT_FALSE(TakeForm({LoadWorkload(tiny_llama), std::nullopt}, {}).workload.graph.compiled);
+  EXPECT_FALSE(
+      TakeForm({LoadWorkload(tiny_llama), std::nullopt}, {}, std::cerr).workload.graph.compiled);
 }
 
 TEST(CompiledFormTest, MissingFormIsSaid) {
@@ -54,16 +92,26 @@ TEST(CompiledFormTest, MissingFormIsSaid) {
   const std::string path = folder / "two-layers";
   std::filesystem::create_directory(path);
   WriteFile(path + "/graph.json.gz", PrintGraph(TwoLayers()));
-  const auto take = [&] { TakeForm({LoadWorkload(path), std::nullopt}, {Backend::kInductor, 3}); };
-  EXPECT_EQ(ErrorText(take), path +
-                                 ": holds no graph-inductor-zero3.json.gz, which backend inductor "
-                                 "needs; record it with the command of its README.md and "
-                                 "--backend inductor");
+  std::ostringstream notes;
+  const auto take = [&](std::optional<Backend> backend) {
+    return TakeForm({LoadWorkload(path), std::nullopt}, {backend, 3}, notes);
+  };
+  const std::string missing = "there is no " + path +
+                              "/graph-inductor-zero3.json.gz; recorded by: dcrecord --backend "
+                              "inductor";
+  EXPECT_EQ(ErrorText([&] { take(Backend::kInductor); }), path + ": backend inductor: " + missing);
+  EXPECT_EQ(notes.str(), "");
+  EXPECT_FALSE(take(std::nullopt).workload.graph.compiled);
+  EXPECT_EQ(notes.str(), path + ": backend aten, operator by operator: " + missing + "\n");
+  notes.str("");
+  TakeForm({LoadWorkload(tiny_llama), std::nullopt}, {Backend::kAten, 3, "a reason"}, notes);
+  EXPECT_EQ(notes.str(), tiny_llama + ": backend aten, operator by operator: a reason\n");
   WriteFile(path + "/graph-inductor-zero3.json.gz", PrintGraph(CompiledGraph()));
-  EXPECT_EQ(ErrorText(take), path +
-                                 "/graph-inductor-zero3.json.gz: expected a compiled form of the "
-                                 "graph beside it, with the same name, options, tokens and "
-                                 "parameters; record both again");
+  EXPECT_EQ(ErrorText([&] { take(std::nullopt); }),
+            path +
+                "/graph-inductor-zero3.json.gz: expected a compiled form of the "
+                "graph beside it, with the same name, options, tokens and "
+                "parameters; record both again");
 }
 
 /// A workload on two H200s by plain-1, lowered and verified.
@@ -72,7 +120,10 @@ LoadedStep Loaded(const std::string& workload, int stage, const std::string& bac
   options.workload = workload;
   options.cluster = DCSIM_SOURCE_DIR "/configs/clusters/h200-2.yaml";
   options.plan = DCSIM_SOURCE_DIR "/configs/plans/zero3.yaml";
-  options.overrides = {"stage=" + std::to_string(stage), "backend=" + backend};
+  options.overrides = {"stage=" + std::to_string(stage)};
+  if (!backend.empty()) {
+    options.overrides.push_back("backend=" + backend);
+  }
   return LoadStep(options);
 }
 
@@ -88,6 +139,8 @@ TEST(CompiledFormTest, FewerKernelsTakeLessTime) {
     const Result operators = Predicted(stage, "aten");
     EXPECT_EQ(compiled.outcome, "completed");
     EXPECT_EQ(compiled.plan.value("backend", ""), "inductor");
+    EXPECT_EQ(operators.plan.value("backend", ""), "aten");
+    EXPECT_EQ(Predicted(stage, "").step_time, compiled.step_time) << "inductor is the default";
     EXPECT_LT(compiled.step_time, operators.step_time) << stage;
     EXPECT_LT(compiled.compute, operators.compute) << stage;
   }

@@ -62,7 +62,7 @@ std::vector<std::string> Edges(const DagModel& model) {
 
 TEST(DagModelTest, TitleSaysWhatIsDrawn) {
   const PredictedStep step = PredictStack(1);
-  EXPECT_THAT(Fold(step).title, HasSubstr("stack, ZeRO-3, 2 ranks: step "));
+  EXPECT_THAT(Fold(step).title, HasSubstr("stack, ZeRO-3, aten, 2 ranks: step "));
   EXPECT_THAT(Fold(step).title, HasSubstr("(predicted)"));
 }
 

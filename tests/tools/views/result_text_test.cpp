@@ -48,7 +48,7 @@ Result SomeResult() {
 TEST(ResultTextTest, CompletedStepIsATable) {
   EXPECT_EQ(PrintResultText(SomeResult(), HandCluster()),
             R"(fits: 12.0 of 63.0 GiB reserved
-some-model, ZeRO-3 (plain-1), 4 x Hand GPU
+some-model, ZeRO-3 (plain-1, aten), 4 x Hand GPU
 
 step time                    200 ms   30,864 tokens/s/GPU, 45.7 % MFU
   forward                   50.0 ms   25.0 % of the step
@@ -131,7 +131,7 @@ TEST(ResultTextTest, OutOfMemorySaysWhoAskedForWhat) {
   result.stop = StopReport{"aten::mm layers.3", Bytes::GiB(2), 0, "aten::mm", "activations", {}};
   EXPECT_EQ(PrintResultText(result, HandCluster()),
             R"(does not fit: aten::mm layers.3 asks for 2.00 GiB more, 12.0 of 63.0 GiB reserved
-some-model, ZeRO-3 (plain-1), 4 x Hand GPU
+some-model, ZeRO-3 (plain-1, aten), 4 x Hand GPU
 
 asked for                  2.00 GiB   activations, by aten::mm layers.3, in the first step
 reserved then              12.0 GiB   of 63.0 GiB that Hand GPU leaves to tensors
@@ -151,7 +151,7 @@ TEST(ResultTextTest, WhatCannotBeginSaysWhatItNeeds) {
   EXPECT_EQ(
       PrintResultText(result, HandCluster()),
       R"(does not fit: needs 131 GiB of weights and states before the first step, there are 63.0 GiB
-some-model, ZeRO-3 (plain-1), 4 x Hand GPU
+some-model, ZeRO-3 (plain-1, aten), 4 x Hand GPU
 
 before the first step       131 GiB   master weights 100 GiB, parameters 31.0 GiB
 there is                   63.0 GiB   that Hand GPU leaves to tensors
@@ -165,7 +165,7 @@ TEST(ResultTextTest, DeadlockNamesTheTask) {
   result.stop = StopReport{"wait for all-gather w1", Bytes(0), 0};
   EXPECT_EQ(PrintResultText(result, HandCluster()),
             "deadlock: wait for all-gather w1 can never start\n"
-            "some-model, ZeRO-3 (plain-1), 4 x Hand GPU\n\n");
+            "some-model, ZeRO-3 (plain-1, aten), 4 x Hand GPU\n\n");
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ TEST(ScheduleDagTest, DotHoldsEveryNodeAndEdge) {
 TEST(ScheduleDagTest, DotNamesWhatIsDrawn) {
   const std::string dot = Draw(PredictStack(6), "a.dot");
   EXPECT_THAT(dot, StartsWith("digraph schedule {"));
-  EXPECT_THAT(dot, HasSubstr("label=\"stack, ZeRO-3, 2 ranks: step "));
+  EXPECT_THAT(dot, HasSubstr("label=\"stack, ZeRO-3, aten, 2 ranks: step "));
   EXPECT_THAT(dot, HasSubstr("label=\"4 layers like model.layers.0"));
   EXPECT_THAT(dot, HasSubstr("label=\"model.layers.5\""));
 }

@@ -41,10 +41,10 @@ TEST(SweepTextTest, BestRowIsTheOneWithMostTokensOfAGpu) {
 
 TEST(SweepTextTest, CsvQuotesWhatSeparatesCellsAndNamesNoColumnTwice) {
   const std::string csv = PrintSweepCsv(Report());
-  EXPECT_THAT(csv, HasSubstr("gpus,plan,verdict,step_time_ns,"));
-  EXPECT_THAT(csv, HasSubstr("\n2,\"a,b\",fits,2000000,,1000.0,"));
-  EXPECT_THAT(csv, HasSubstr("\n8,\"say \"\"c\"\"\",fits,1000000,"));
-  EXPECT_THAT(csv, HasSubstr("\n1,d,does_not_fit,,,,,,,,8589934592,,,\n"));
+  EXPECT_THAT(csv, HasSubstr("gpus,plan,backend,verdict,step_time_ns,"));
+  EXPECT_THAT(csv, HasSubstr("\n2,\"a,b\",aten,fits,2000000,,1000.0,"));
+  EXPECT_THAT(csv, HasSubstr("\n8,\"say \"\"c\"\"\",aten,fits,1000000,"));
+  EXPECT_THAT(csv, HasSubstr("\n1,d,aten,does_not_fit,,,,,,,,8589934592,,,\n"));
 }
 
 TEST(SweepTextTest, RowThatDoesNotFitSaysWhatItTakesWithAmpleMemory) {
