@@ -3,7 +3,8 @@
 
 README, guide, reference, CONTRIBUTING, CHANGELOG: sentences of 40 words at most, which a colon or semicolon does not
   end; table cells of 200 characters. The commands of README and guide run.
-README, guide, reference: no dated history. Options of dc-sim and dc-run are those of the committed help texts.
+README, guide, reference: no dated history. The page of options is what help texts say, and tables of keys say which
+  the schemas require (reference_tables.py). Options of dc-sim and dc-run are those of the committed help texts.
 Design: no dates; a page has 20 kB at most; each law of a page of costs has its five parts, in order.
 All of docs but the lab: 50,000 words at most.
 Everywhere: links lead to files and headings that are there, from comments of sources and configurations, too, and so
@@ -21,6 +22,8 @@ import re
 import subprocess
 import sys
 import tempfile
+
+import reference_tables
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 DOCS = SOURCE / "docs"
@@ -213,6 +216,9 @@ def main():
     def check(pages, faults, *arguments):
         found.extend((page, fault) for page in pages for fault in faults(page, *arguments))
 
+    found.extend((reference_tables.PAGE, fault) for fault in reference_tables.option_page_faults())
+    found.extend((DOCS / "reference/clusters.md", fault) for fault in reference_tables.key_faults())
+    found.extend((DOCS / "reference/plans.md", fault) for fault in reference_tables.spec_faults())
     check([*GUIDE, *REFERENCE, *DESIGN, *LAB, *OTHERS], link_faults)
     check([*GUIDE, *REFERENCE, *DESIGN, *LAB, OTHERS[0]], path_faults)
     check([*GUIDE, *REFERENCE], dated_faults, HISTORY, "dated history")
