@@ -116,7 +116,7 @@ def fits(program, cluster, gpus, workload, base, keys):
     settings = [word for key, value in keys.items() for word in ("--set", f"{key}={flow(value)}")]
     done = subprocess.run(
         [program, "simulate", f"traces/{workload}", "--cluster", f"configs/clusters/{cluster}.yaml", "--gpus", gpus,
-         "--plan", f"configs/plans/{base}", *settings, "--json", "-"],
+         "--plan", f"configs/plans/{base}", "--set", "backend=aten", *settings, "--json", "-"],
         cwd=SOURCE, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         print(f"{workload} {base} {settings}: {done.stderr.strip()}", file=sys.stderr)

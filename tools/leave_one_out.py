@@ -121,7 +121,7 @@ def bounds(program, name):
     for error in ("0", "0.1"):
         done = subprocess.run(
             [program, "simulate", f"traces/{name}", "--cluster", "configs/clusters/h200-1.yaml", "--plan", "configs/plans/zero1.yaml",
-             "--no-profile", "--cluster-set", f"gpu.errors.roofline={error}", "--cluster-set", "gpu.memory=1 TB", "--json", "-"],
+             "--set", "backend=aten", "--no-profile", "--cluster-set", f"gpu.errors.roofline={error}", "--cluster-set", "gpu.memory=1 TB", "--json", "-"],
             cwd=SOURCE, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             sys.exit(f"leave_one_out.py: {name}: {done.stderr}")

@@ -55,7 +55,7 @@ WRITTEN = [
     ("search", "expandable", f"search {TINY} --space configs/spaces/expandable.yaml --schedules 100 --json F"),
     ("launches", "searched", f"search {TINY} --space configs/spaces/deepspeed.yaml --schedules 200 --save-deepspeed-plan F"),
     ("explanation", "completes", f"explain {TINY} --plan zero3 --json F"),
-    ("explanation", "tied", "explain traces/gpt2 --cluster h200-4 --plan zero3-deepcompile-gathers-only --json F"),
+    ("explanation", "tied", "explain traces/gpt2 --cluster h200-4 --plan zero3-deepcompile-gathers-only --set backend=aten --json F"),
     ("explanation", "stops", "explain traces/gpt2 --cluster h200-1 --cluster-set gpu.memory=4GB --plan zero1 --json F"),
     ("comparison", "packs", "compare traces/tiny-llama/measured --cluster h200-1 --json F"),
     ("cluster", "asked for", "cluster new --gpus-per-node 8 --gpu a100 --hop-latency 1us --latency 7us --nodes 1 --bandwidth '230 GB/s' --out F"),
