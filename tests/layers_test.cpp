@@ -213,6 +213,20 @@ TEST(LayersTest, OneViewDrawsWithGraphviz) {
   EXPECT_THAT(views, testing::ElementsAre("tools/views/schedule_dag.cpp"));
 }
 
+// Costs ask for a kernel's traits, not for its name: names are in one table.
+TEST(LayersTest, CostsNameNoOperator) {
+  std::vector<std::string> naming;
+  for (const std::string& file : SourceFiles({".h", ".cpp"})) {
+    const bool table = file.starts_with("model/cost/operators.");
+    for (const std::string& line : Lines(file)) {
+      if (file.starts_with("model/cost/") && !table && line.find("\"aten::") != std::string::npos) {
+        naming.push_back(file + ": " + line);
+      }
+    }
+  }
+  EXPECT_THAT(naming, IsEmpty());
+}
+
 TEST(LayersTest, FilesHaveAtMost400Lines) {
   std::vector<std::string> long_files;
   for (const std::string& file : SourceFiles({".h", ".cpp", ".cu", ".py", ".sh"})) {

@@ -7,6 +7,7 @@
 #include <queue>
 #include <vector>
 
+#include "model/cost/cluster.h"
 #include "model/cost/roofline.h"
 
 namespace dcsim {
@@ -47,7 +48,7 @@ double BackwardEnds(const AttentionShape& of,
 
 /// Of the memory-efficient kernels: thread blocks of 64 queries (in the backward, keys) go over all
 /// of the other side, whatever a mask leaves.
-double EfficientSeconds(const Graph& graph, OpId id, const AttentionShape& of, const GpuSpec& gpu) {
+double EfficientSeconds(const KernelTraits& traits, const AttentionShape& of, const GpuSpec& gpu) {
   constexpr std::int64_t kSide = 64;
   const EfficientAttentionRates& rates = gpu.kernels->efficient_attention;
   const bool wide = of.head_dim > kNarrow;
@@ -59,7 +60,7 @@ double EfficientSeconds(const Graph& graph, OpId id, const AttentionShape& of, c
                        static_cast<double>(of.queries * of.keys);
   const auto blocks = static_cast<double>(of.batch * of.heads * (of.backward ? keys : queries));
   const Duration block = of.backward ? rates.block_backward : rates.block;
-  return SecondsAtPeak(graph, id, gpu) * whole / share +
+  return SecondsAtPeak(traits, gpu) * whole / share +
          blocks * block.seconds() / static_cast<double>(gpu.multiprocessors);
 }
 
@@ -125,7 +126,7 @@ double CudnnSeconds(const AttentionShape& of, std::int64_t element, const GpuSpe
   return rates.start.seconds() +
          DealtBlocks(PairsOfBlocks(of), of.batch * of.heads, pair, block, gpu.multiprocessors) +
          (of.backward
-              ? BackwardEnds(of, of.queries, element, gpu.kernels->cudnn_attention_ends, gpu)
+              ? BackwardEnds(of, of.queries, element, gpu.kernels->cudnn_attention_backward, gpu)
               : 0);
 }
 
@@ -138,8 +139,7 @@ std::int64_t FlashHead(std::int64_t width) {
 }
 
 /// Of the flash kernels, and of the memory-efficient ones in float32.
-double FlashSeconds(const Graph& graph,
-                    OpId id,
+double FlashSeconds(const KernelTraits& traits,
                     const AttentionShape& of,
                     std::int64_t element,
                     const GpuSpec& gpu) {
@@ -150,8 +150,7 @@ double FlashSeconds(const Graph& graph,
   const auto heads = static_cast<double>(of.batch * of.heads);
   const double efficiency =
       of.backward ? gpu.attention_backward_efficiency : gpu.attention_efficiency;
-  const double processor = SecondsAtPeak(graph, id, gpu) /
-                           static_cast<double>(CountFlops(graph, id)) *
+  const double processor = SecondsAtPeak(traits, gpu) / static_cast<double>(traits.flops) *
                            static_cast<double>(gpu.multiprocessors) / efficiency;  // seconds a FLOP
   const std::int64_t products = of.backward ? 5 : 2;
   const double pair =
@@ -162,21 +161,24 @@ double FlashSeconds(const Graph& graph,
   const double longest = block + static_cast<double>(others) * pair;
   return shared / static_cast<double>(gpu.multiprocessors) + rates.tail * longest +
          (of.backward ? BackwardEnds(of, BlocksOf(of.queries) * kBlock, element,
-                                     gpu.kernels->attention_ends, gpu)
+                                     gpu.kernels->attention_backward, gpu)
                       : 0);
 }
 
 }  // namespace
 
-double AttentionSeconds(const Graph& graph, OpId id, const AttentionShape& of, const GpuSpec& gpu) {
-  const std::int64_t element = ElementBytes(graph.value(graph.op(id).inputs.front()).dtype);
-  if (graph.target(id).find("cudnn") != std::string_view::npos) {
-    return CudnnSeconds(of, element, gpu);
+std::optional<double> AttentionSeconds(const KernelTraits& of, const GpuSpec& gpu) {
+  if (!of.attention || of.flops == 0) {
+    return std::nullopt;
   }
-  if (graph.target(id).find("efficient") != std::string_view::npos && element == 2) {
-    return EfficientSeconds(graph, id, of, gpu);
+  const std::int64_t element = ElementBytes(of.inputs.front()->dtype);
+  if (of.family == KernelFamily::kCudnnAttention) {
+    return CudnnSeconds(*of.attention, element, gpu);
   }
-  return FlashSeconds(graph, id, of, element, gpu);
+  if (of.family == KernelFamily::kEfficientAttention && element == 2) {
+    return EfficientSeconds(of, *of.attention, gpu);
+  }
+  return FlashSeconds(of, *of.attention, element, gpu);
 }
 
 }  // namespace dcsim

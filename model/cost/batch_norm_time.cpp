@@ -1,12 +1,11 @@
 #include "model/cost/batch_norm_time.h"
 
 #include <algorithm>
-#include <string_view>
 
 #include "model/base/units.h"
+#include "model/cost/cluster.h"
 #include "model/cost/element_access.h"
-#include "model/cost/memory_time.h"
-#include "model/cost/op_flops.h"
+#include "model/cost/element_time.h"
 #include "model/cost/roofline.h"
 
 namespace dcsim {
@@ -91,17 +90,18 @@ bool HasChannelsLast(const Value& value) {
 
 }  // namespace
 
-double BatchNormSeconds(const Graph& graph, OpId id, const GpuSpec& gpu) {
-  const Op& op = graph.op(id);
-  const std::string_view target = graph.target(id);
-  if (target.find("no_training") != std::string_view::npos) {
-    return TransferSeconds(CountBytes(graph, id), gpu, gpu.kernels->plain);
+std::optional<double> BatchNormSeconds(const KernelTraits& kernel, const GpuSpec& gpu) {
+  if (kernel.family == KernelFamily::kBatchNormInference) {
+    return TransferSeconds(kernel.bytes, gpu, gpu.kernels->plain);
   }
-  const bool backward = target.ends_with("_backward");
+  if (kernel.family != KernelFamily::kBatchNorm) {
+    return std::nullopt;
+  }
+  const bool backward = kernel.backward;
   const BatchNormRates& rates =
       backward ? gpu.kernels->batch_norm_backward : gpu.kernels->batch_norm;
-  const Value& first = graph.value(op.inputs.front());  // a backward's gradient
-  const Value& input = graph.value(op.inputs[backward && op.inputs.size() > 1 ? 1 : 0]);
+  const Value& first = *kernel.inputs.front();  // a backward's gradient
+  const Value& input = *kernel.inputs[backward && kernel.inputs.size() > 1 ? 1 : 0];
   const auto at = [&](double elements_per_second) {
     return rates.block.seconds() + static_cast<double>(input.numel()) / elements_per_second;
   };

@@ -1,12 +1,46 @@
 #pragma once
 
-#include "model/cost/cluster.h"
-#include "model/ir/graph.h"
+#include <optional>
+
+#include "model/cost/kernel_traits.h"
+#include "model/cost/rate_fields.h"
 
 namespace dcsim {
 
-/// Time of PyTorch's own batch norms, or of their backward, on a GPU whose file has `kernels`,
-/// seconds; of [images, channels, places...]:
+struct GpuSpec;
+
+/// Batch norms, a thread block a channel (BatchNormSeconds).
+struct BatchNormRates {
+  Duration block;                  // of a thread block, besides its rounds
+  Duration round;                  // of all its threads: until memory answers
+  Duration cached_round;           // … or the L2 cache
+  Duration busy_round;             // that a round keeps its neighbours on the multiprocessor
+  double elements_per_second = 0;  // where channels are last
+  double apart_per_second = 0;     // … of what is neither that nor contiguous
+
+  static constexpr auto Fields() {
+    return std::tuple(TimeField("block", &BatchNormRates::block),
+                      TimeField("round", &BatchNormRates::round),
+                      TimeField("cached_round", &BatchNormRates::cached_round),
+                      TimeField("busy_round", &BatchNormRates::busy_round),
+                      PositiveField("elements_per_second", &BatchNormRates::elements_per_second),
+                      PositiveField("apart_per_second", &BatchNormRates::apart_per_second));
+  }
+};
+
+/// What stands behind the sums of a batch norm.
+struct BatchNormWriting {
+  double elements_per_second = 0;
+  double blocks_per_second = 0;  // thread blocks, however little they write
+
+  static constexpr auto Fields() {
+    return std::tuple(PositiveField("elements_per_second", &BatchNormWriting::elements_per_second),
+                      PositiveField("blocks_per_second", &BatchNormWriting::blocks_per_second));
+  }
+};
+
+/// Time of PyTorch's own batch norms (cuDNN's know no bfloat16), or of their backward, on a GPU
+/// whose file has `kernels`, seconds; of [images, channels, places...]:
 ///
 ///   in evaluation            bytes (forward)
 ///   channels last, or rows   elements / rate, besides a start
@@ -19,6 +53,6 @@ namespace dcsim {
 /// threads leave some idle, and short ones are as many thread blocks. A gradient that is not
 /// contiguous costs a copy.
 /// Source: aten/src/ATen/native/cuda/Normalization.cuh; docs/design/costs/elementwise.md.
-double BatchNormSeconds(const Graph& graph, OpId id, const GpuSpec& gpu);
+std::optional<double> BatchNormSeconds(const KernelTraits& kernel, const GpuSpec& gpu);
 
 }  // namespace dcsim

@@ -10,7 +10,7 @@
 
 #include "model/base/units.h"
 #include "model/cost/contention.h"
-#include "model/cost/kernel_rates.h"
+#include "model/cost/kernel_models.h"
 #include "model/ir/document.h"
 #include "model/ir/dtype.h"
 #include "model/ir/schedule.h"

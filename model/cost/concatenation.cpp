@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "model/base/scaled.h"
+#include "model/cost/cluster.h"
 
 namespace dcsim {
 namespace {

@@ -4,11 +4,32 @@
 #include <span>
 #include <vector>
 
-#include "model/cost/cluster.h"
+#include "model/cost/rate_fields.h"
 #include "model/ir/graph.h"
 #include "model/ir/schedule.h"
 
 namespace dcsim {
+
+struct GpuSpec;
+
+/// at::cat, a kernel for each 128 parts at most (ConcatenationTime).
+struct ConcatenationRates {
+  Duration start;                // a kernel
+  double blocks_per_second = 0;  // thread blocks that find nothing to copy
+  double unaligned = 1;          // share of the bandwidth where a part begins between multiples
+                                 // of 16 bytes
+  double unaligned_part = 1;     // … of one such part, which gets few thread blocks
+  double hidden = 0;             // of the shorter of copying and empty thread blocks: beside the
+                                 // other
+
+  static constexpr auto Fields() {
+    return std::tuple(TimeField("start", &ConcatenationRates::start),
+                      PositiveField("blocks_per_second", &ConcatenationRates::blocks_per_second),
+                      ShareField("unaligned", &ConcatenationRates::unaligned),
+                      ShareField("unaligned_part", &ConcatenationRates::unaligned_part),
+                      ShareField("hidden", &ConcatenationRates::hidden));
+  }
+};
 
 /// What at::cat copies to behind what it copied before.
 struct ConcatenatedPart {

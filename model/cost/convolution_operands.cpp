@@ -4,13 +4,12 @@
 
 namespace dcsim {
 
-ConvolutionOperands OperandsOf(const Graph& graph, OpId id) {
-  const Op& op = graph.op(id);
-  if (graph.target(id).ends_with("_backward")) {
-    const bool bias = op.outputs.size() > 2 && !op.outputs[2].is_none();
-    return {true, op.inputs[1], op.inputs[2], op.inputs[0], bias};
+ConvolutionOperands OperandsOf(const KernelTraits& of) {
+  if (of.backward) {
+    const bool bias = of.outputs.size() > 2 && of.outputs[2] != nullptr;
+    return {true, of.inputs[1], of.inputs[2], of.inputs[0], bias};
   }
-  return {false, op.inputs[0], op.inputs[1], op.first_output(), op.inputs.size() > 2};
+  return {false, of.inputs[0], of.inputs[1], of.result, of.inputs.size() > 2};
 }
 
 std::int64_t PlacesOf(const Value& value) {

@@ -1,14 +1,12 @@
 #include "model/cost/convolution_time.h"
 
 #include <algorithm>
-#include <iterator>
-#include <string_view>
 
 #include "model/base/units.h"
+#include "model/cost/cluster.h"
 #include "model/cost/convolution_operands.h"
 #include "model/cost/element_access.h"
-#include "model/cost/memory_time.h"
-#include "model/cost/op_flops.h"
+#include "model/cost/element_time.h"
 #include "model/cost/product_time.h"
 #include "model/cost/roofline.h"
 
@@ -23,20 +21,27 @@ bool HasSingleKernel(const Value& weight) {
                      [](std::int64_t length) { return length == 1; });
 }
 
+/// Whether all its tensors have dimensions behind images and channels, as a linear one's have not.
+bool HasPlaces(const KernelTraits& of) {
+  const std::size_t operands = of.backward ? 3 : 2;
+  const auto has_places = [](const Value* value) { return value->shape.size() > 2; };
+  return of.family == KernelFamily::kConvolution && of.inputs.size() >= operands &&
+         of.result != nullptr && std::all_of(&of.inputs[0], &of.inputs[0] + operands, has_places) &&
+         (of.backward || has_places(of.result));
+}
+
 class ConvolutionWork {
  public:
-  ConvolutionWork(const Graph& graph, OpId id, const GpuSpec& gpu)
-      : graph_(graph),
-        id_(id),
+  ConvolutionWork(const KernelTraits& of, const GpuSpec& gpu)
+      : of_(of),
         gpu_(gpu),
         rates_(gpu.kernels->convolution),
-        op_(graph.op(id)),
-        operands_(OperandsOf(graph, id)),
-        backward_(operands_.backward),
-        transposed_(HasFlag(graph, op_, "transposed")),
-        input_(graph.value(operands_.input)),
-        weight_(graph.value(operands_.weight)),
-        result_(graph.value(operands_.result)),
+        operands_(OperandsOf(of)),
+        backward_(of.backward),
+        transposed_(of.transposed),
+        input_(*operands_.input),
+        weight_(*operands_.weight),
+        result_(*operands_.result),
         planar_(input_.strides[1] != 1 || input_.shape.size() == 3) {}
 
   double Seconds() const {
@@ -52,7 +57,7 @@ class ConvolutionWork {
   enum class Pass { kForward, kInput, kWeight };
 
   bool Makes(std::size_t output) const {
-    return output < op_.outputs.size() && !op_.outputs[output].is_none();
+    return output < of_.outputs.size() && of_.outputs[output] != nullptr;
   }
   bool IsDepthwise() const { return weight_.shape[1] == 1 && input_.shape[1] > 1; }
 
@@ -106,7 +111,7 @@ class ConvolutionWork {
   double ProductsSeconds(double share) const {
     const int passes = backward_ ? (Makes(0) ? 1 : 0) + (Makes(1) ? 1 : 0) : 1;
     const Bytes bytes = input_.bytes() + weight_.bytes() + result_.bytes();
-    return std::max(SecondsAtPeak(graph_, id_, gpu_) / passes / share,
+    return std::max(SecondsAtPeak(of_, gpu_) / passes / share,
                     TransferSeconds(bytes, gpu_, gpu_.kernels->plain));
   }
 
@@ -197,7 +202,7 @@ class ConvolutionWork {
   }
 
   double DepthwiseSeconds() const {
-    const double transfers = TransferSeconds(CountBytes(graph_, id_), gpu_, gpu_.kernels->plain);
+    const double transfers = TransferSeconds(of_.bytes, gpu_, gpu_.kernels->plain);
     if (!planar_) {
       return std::max(transfers, ChannelsLastDepthwise());
     }
@@ -250,11 +255,9 @@ class ConvolutionWork {
     return static_cast<double>(DivideUp(images, warps) * warps) / kMostWarps * image * blocks;
   }
 
-  const Graph& graph_;
-  OpId id_;
+  const KernelTraits& of_;
   const GpuSpec& gpu_;
   const ConvolutionRates& rates_;
-  const Op& op_;
   ConvolutionOperands operands_;
   bool backward_;
   bool transposed_;
@@ -266,33 +269,18 @@ class ConvolutionWork {
 
 }  // namespace
 
-bool IsPricedConvolution(const Graph& graph, OpId id) {
-  const Op& op = graph.op(id);
-  const std::string_view target = graph.target(id);
-  const bool backward = target == "aten::convolution_backward";
-  const std::ptrdiff_t operands = backward ? 3 : 2;
-  if ((!backward && target != "aten::convolution") || std::ssize(op.inputs) < operands ||
-      op.first_output().is_none()) {
-    return false;
-  }
-  const auto has_places = [&](ValueId value) { return graph.value(value).shape.size() > 2; };
-  return std::all_of(op.inputs.begin(), op.inputs.begin() + operands, has_places) &&
-         (backward || has_places(op.first_output()));
+std::optional<double> ConvolutionSeconds(const KernelTraits& of, const GpuSpec& gpu) {
+  return HasPlaces(of) ? std::optional(ConvolutionWork(of, gpu).Seconds()) : std::nullopt;
 }
 
-double ConvolutionSeconds(const Graph& graph, OpId id, const GpuSpec& gpu) {
-  return ConvolutionWork(graph, id, gpu).Seconds();
-}
-
-std::optional<ValueId> FindSingleKernel(const Graph& graph, OpId id) {
-  if (!IsPricedConvolution(graph, id)) {
+std::optional<ValueId> FindSingleKernel(const KernelTraits& of) {
+  if (!HasPlaces(of)) {
     return std::nullopt;
   }
-  const ConvolutionOperands operands = OperandsOf(graph, id);
-  const Value& input = graph.value(operands.input);
-  const bool channels_last = input.strides[1] == 1 && !input.is_contiguous();
-  return HasSingleKernel(graph.value(operands.weight)) && !channels_last
-             ? std::optional(operands.weight)
+  const ConvolutionOperands operands = OperandsOf(of);
+  const bool channels_last = operands.input->strides[1] == 1 && !operands.input->is_contiguous();
+  return HasSingleKernel(*operands.weight) && !channels_last
+             ? std::optional(of.op->inputs[of.backward ? 2 : 1])
              : std::nullopt;
 }
 

@@ -75,14 +75,28 @@ bool IsIndex(const Value& value, const Value& result) {
   return is_integer(value.dtype) && !is_integer(result.dtype);
 }
 
-ElementAccess ElementwiseAccess(const Graph& graph, const Op& op, const Value& result) {
+}  // namespace
+
+ElementAccess CopyAccess(const Value& value) {
+  if (value.is_contiguous()) {
+    return ElementAccess::kPlain;
+  }
+  Value result = value;
+  std::int64_t stride = 1;
+  for (std::size_t i = value.shape.size(); i > 0; --i) {
+    result.strides[i - 1] = stride;
+    stride *= value.shape[i - 1];
+  }
+  return IsTransposed(value, result) ? ElementAccess::kTransposed : ElementAccess::kAlike;
+}
+
+ElementAccess AccessOf(const std::vector<const Value*>& inputs, const Value& result) {
   std::vector<const Value*> operands;
-  for (const ValueId input : op.inputs) {
-    const Value& value = graph.value(input);
+  for (const Value* value : inputs) {
     // Kernels take a number of the host, which comes in a dtype of its own, as an argument.
-    const bool is_number = value.numel() == 1 && value.dtype != result.dtype;
-    if (!is_number && !IsIndex(value, result)) {
-      operands.push_back(&value);
+    const bool is_number = value->numel() == 1 && value->dtype != result.dtype;
+    if (!is_number && !IsIndex(*value, result)) {
+      operands.push_back(value);
     }
   }
   const auto any = [&](const auto& holds) {
@@ -115,26 +129,6 @@ ElementAccess ElementwiseAccess(const Graph& graph, const Op& op, const Value& r
                        return !is_whole(value) || !IsDense(*value) || !HasLayoutOf(*value, result);
                      });
   return dense ? ElementAccess::kPlain : ElementAccess::kBroadcast;
-}
-
-}  // namespace
-
-ElementAccess CopyAccess(const Value& value) {
-  if (value.is_contiguous()) {
-    return ElementAccess::kPlain;
-  }
-  Value result = value;
-  std::int64_t stride = 1;
-  for (std::size_t i = value.shape.size(); i > 0; --i) {
-    result.strides[i - 1] = stride;
-    stride *= value.shape[i - 1];
-  }
-  return IsTransposed(value, result) ? ElementAccess::kTransposed : ElementAccess::kAlike;
-}
-
-ElementAccess AccessOf(const Graph& graph, OpId id) {
-  const Op& op = graph.op(id);
-  return ElementwiseAccess(graph, op, graph.value(op.first_output()));
 }
 
 bool IsDenseChannelsLast(const Value& value) {

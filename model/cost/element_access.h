@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "model/ir/graph.h"
 
@@ -22,7 +23,7 @@ ElementAccess CopyAccess(const Value& value);
 
 /// Of an elementwise op with a result. Numbers of the host and the targets of a loss count as no
 /// operands; a tensor of one element is broadcast.
-ElementAccess AccessOf(const Graph& graph, OpId id);
+ElementAccess AccessOf(const std::vector<const Value*>& inputs, const Value& result);
 
 /// Whether a tensor of two dimensions or more has its channels (the second one) last, and nothing
 /// between places or images: what PyTorch calls channels_last.

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <functional>
 
-#include "model/cost/kernel_rates_reader.h"
 #include "model/cost/machine_fields.h"
+#include "model/cost/rate_fields.h"
 
 namespace dcsim {
 namespace {
@@ -314,7 +314,7 @@ GpuSpec ReadGpu(const Json& value, const Path& path, Faults& faults) {
   object.Required("shortest_kernel", ReadTime, gpu.shortest_kernel);
   ReadWorkspaces(object, gpu);
   ReadSourced(object, "kernels",
-              [&](ObjectReader& fields) { gpu.kernels = ReadKernelRates(fields); });
+              [&](ObjectReader& fields) { ReadRates(fields, gpu.kernels.emplace()); });
   ReadSourced(object, "gaps", [&](ObjectReader& fields) { ReadGaps(fields, gpu.gaps); });
   ReadSourced(object, "contention",
               [&](ObjectReader& fields) { ReadContention(fields, gpu.contention); });

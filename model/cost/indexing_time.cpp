@@ -1,111 +1,46 @@
 #include "model/cost/indexing_time.h"
 
 #include <algorithm>
-#include <array>
-#include <span>
-#include <string_view>
-#include <utility>
-#include <vector>
 
-#include "model/cost/memory_time.h"
-#include "model/cost/op_flops.h"
+#include "model/cost/cluster.h"
+#include "model/cost/element_time.h"
 #include "model/cost/roofline.h"
-#include "model/cost/rows_by_index.h"
 
 namespace dcsim {
 namespace {
 
 class IndexingWork {
  public:
-  IndexingWork(const Graph& graph, OpId id, const GpuSpec& gpu)
-      : graph_(graph),
-        id_(id),
-        op_(graph.op(id)),
-        target_(graph.target(id)),
+  IndexingWork(const KernelTraits& of, const GpuSpec& gpu)
+      : of_(of),
         gpu_(gpu),
         rates_(*gpu.kernels) {}
 
-  std::optional<double> FindSeconds() const {
-    static constexpr std::array<std::pair<std::string_view, Part>, 9> kParts = {{
-        {"aten::embedding", &IndexingWork::Embedding},
-        {"aten::embedding_dense_backward", &IndexingWork::EmbeddingBackward},
-        {"aten::index.Tensor", &IndexingWork::Lookup},
-        {"aten::_unsafe_index.Tensor", &IndexingWork::Lookup},
-        {"aten::index_put", &IndexingWork::IndexPut},
-        {"aten::_unsafe_index_put", &IndexingWork::IndexPut},
-        {"aten::gather", &IndexingWork::Gathered},
-        {"aten::scatter.src", &IndexingWork::Scattered},
-        {"aten::scatter_add", &IndexingWork::Scattered},
-    }};
-    const auto* const named = std::find_if(
-        kParts.begin(), kParts.end(), [&](const auto& entry) { return entry.first == target_; });
-    return named == kParts.end() ? std::nullopt : std::optional((this->*named->second)());
-  }
-
- private:
-  using Part = double (IndexingWork::*)() const;
-
-  const Value& Result() const { return graph_.value(op_.first_output()); }
-  double Numel(ValueId value) const { return static_cast<double>(graph_.value(value).numel()); }
-  double Transfer(Bytes bytes, double share) const { return TransferSeconds(bytes, gpu_, share); }
-
-  /// The first operand, which the op then writes into.
-  double Copying() const { return WholeCopySeconds(graph_.value(op_.inputs.front()), gpu_); }
-
   double Embedding() const {
-    return std::max(Transfer(CountBytes(graph_, id_), rates_.plain),
-                    Numel(op_.inputs.back()) / rates_.lookups_per_second);
+    return std::max(Transfer(of_.bytes, rates_.plain),
+                    Numel(*of_.inputs.back()) / rates_.lookups_per_second);
   }
   double EmbeddingBackward() const {
     const EmbeddingBackwardRates& rates = rates_.embedding_backward;
-    const double indices = Numel(op_.inputs.back());
+    const double indices = Numel(*of_.inputs.back());
     const double adding =
-        !SortsIndices(graph_, id_)
-            ? indices * rates.index.seconds()
-            : rates.sort.seconds() + Numel(op_.inputs.front()) / rates.elements_per_second;
-    return FillSeconds(Result(), gpu_) + adding;
-  }
-
-  /// The tensors of indices, none for dimensions that are taken whole.
-  std::span<const ValueId> Indices() const {
-    for (const Argument& argument : op_.arguments) {
-      if (const auto* indices = std::get_if<std::vector<ValueId>>(&argument)) {
-        return *indices;
-      }
-    }
-    return {};
-  }
-
-  /// Elements that one set of indices names: what stands behind the indexed dimensions.
-  double IndexedRow() const {
-    const Value& source = graph_.value(op_.inputs.front());
-    double row = 1;
-    for (std::size_t i = Indices().size(); i < source.shape.size(); ++i) {
-      row *= static_cast<double>(source.shape[i]);
-    }
-    return row;
+        !of_.sorts ? indices * rates.index.seconds()
+                   : rates.sort.seconds() + Numel(*of_.inputs.front()) / rates.elements_per_second;
+    return FillSeconds(*of_.result, gpu_) + adding;
   }
 
   double Lookup() const {
-    const auto elements = static_cast<double>(Result().numel());
+    const auto elements = of_.elements();
     const double row = IndexedRow();
-    return row > 1 ? std::max(Transfer(Result().bytes() * 2, rates_.plain),
+    return row > 1 ? std::max(Transfer(of_.result->bytes() * 2, rates_.plain),
                               elements / row / rates_.lookups_per_second)
                    : elements / rates_.indexing.looked_up;
   }
 
-  /// Rows that go to one row of the table are added one behind the other: as many as there would be
-  /// if all came up alike (how often each does is not known).
-  double SameRows(double elements) const {
-    const double rows = elements / std::max(Numel(op_.inputs.front()), 1.0);
-    return rows * rates_.indexing.same_row.seconds();
-  }
-
   double IndexPut() const {
     const IndexingRates& rates = rates_.indexing;
-    const double elements = Numel(op_.inputs.back());
-    const bool adds = AddsByIndex(graph_, id_);
-    if (!adds) {
+    const double elements = Numel(*of_.inputs.back());
+    if (!of_.sorts) {
       return Copying() + elements / rates_.elements_per_second.alike;
     }
     return Copying() + SortingSeconds() +
@@ -113,13 +48,44 @@ class IndexingWork {
                              : AddedAlone(elements));
   }
 
+  /// Elements one by one, each at an index of its own.
+  double Gathered() const { return Numel(*of_.inputs[1]) / rates_.indexing.gathered; }
+
+  double Scattered(double per_second) const {
+    return Copying() + Numel(*of_.inputs[1]) / per_second;
+  }
+
+ private:
+  static double Numel(const Value& value) { return static_cast<double>(value.numel()); }
+  double Transfer(Bytes bytes, double share) const { return TransferSeconds(bytes, gpu_, share); }
+
+  /// The first operand, which the op then writes into.
+  double Copying() const { return WholeCopySeconds(*of_.inputs.front(), gpu_); }
+
+  /// Elements that one set of indices names: what stands behind the indexed dimensions.
+  double IndexedRow() const {
+    const Value& source = *of_.inputs.front();
+    double row = 1;
+    for (std::size_t i = of_.indices.size(); i < source.shape.size(); ++i) {
+      row *= static_cast<double>(source.shape[i]);
+    }
+    return row;
+  }
+
+  /// Rows that go to one row of the table are added one behind the other: as many as there would be
+  /// if all came up alike (how often each does is not known).
+  double SameRows(double elements) const {
+    const double rows = elements / std::max(Numel(*of_.inputs.front()), 1.0);
+    return rows * rates_.indexing.same_row.seconds();
+  }
+
   /// Looking for indices outside, tensor by tensor, and sorting them: many in several kernels.
   double SortingSeconds() const {
     std::int64_t sets = 1;  // of indices, tensors of which are combined
     double tensors = 0;
-    for (const ValueId index : Indices()) {
-      if (!index.is_none()) {
-        const std::int64_t count = graph_.value(index).numel();
+    for (const Value* index : of_.indices) {
+      if (index != nullptr) {
+        const std::int64_t count = index->numel();
         sets = tensors > 0 && count == sets ? sets : sets * count;
         ++tensors;
       }
@@ -131,31 +97,38 @@ class IndexingWork {
   /// A warp adds what goes to one element of the tensor; as many of those as there are at most.
   double AddedAlone(double elements) const {
     const IndexingRates& rates = rates_.indexing;
-    const double sums = std::min(elements, Numel(op_.inputs.front()));
-    return MakeContiguousSeconds(graph_.value(op_.inputs.back()), gpu_) +
+    const double sums = std::min(elements, Numel(*of_.inputs.front()));
+    return MakeContiguousSeconds(*of_.inputs.back(), gpu_) +
            elements / rates.single_elements_per_second + sums / rates.single_sums_per_second;
   }
 
-  /// Elements one by one, each at an index of its own.
-  double Gathered() const { return Numel(op_.inputs[1]) / rates_.indexing.gathered; }
-  double Scattered() const {
-    const IndexingRates& rates = rates_.indexing;
-    const bool adds = target_ == "aten::scatter_add";
-    return Copying() + Numel(op_.inputs[1]) / (adds ? rates.scatter_added : rates.gathered);
-  }
-
-  const Graph& graph_;
-  OpId id_;
-  const Op& op_;
-  std::string_view target_;
+  const KernelTraits& of_;
   const GpuSpec& gpu_;
   const KernelRates& rates_;
 };
 
 }  // namespace
 
-std::optional<double> FindIndexingSeconds(const Graph& graph, OpId id, const GpuSpec& gpu) {
-  return IndexingWork(graph, id, gpu).FindSeconds();
+std::optional<double> IndexingSeconds(const KernelTraits& of, const GpuSpec& gpu) {
+  const IndexingWork work(of, gpu);
+  switch (of.family) {
+    case KernelFamily::kEmbedding:
+      return work.Embedding();
+    case KernelFamily::kEmbeddingBackward:
+      return work.EmbeddingBackward();
+    case KernelFamily::kIndex:
+      return work.Lookup();
+    case KernelFamily::kIndexPut:
+      return work.IndexPut();
+    case KernelFamily::kGather:
+      return work.Gathered();
+    case KernelFamily::kScatter:
+      return work.Scattered(gpu.kernels->indexing.gathered);
+    case KernelFamily::kScatterAdd:
+      return work.Scattered(gpu.kernels->indexing.scatter_added);
+    default:
+      return std::nullopt;
+  }
 }
 
 }  // namespace dcsim

@@ -4,6 +4,7 @@
 #include <array>
 #include <string_view>
 
+#include "model/cost/cluster.h"
 #include "model/cost/roofline.h"
 
 namespace dcsim {
@@ -14,7 +15,6 @@ constexpr std::int64_t kCache = std::int64_t{50} << 20;  // L2 of an H100 or H20
 /// A launch of a graph with its kernel.
 struct Launched {
   const Op& op;
-  const KernelLaunch& launch;
   const TritonKernel& kernel;
 
   /// The number that is passed for an argument, 1 where it is compiled in or there is none.
@@ -37,9 +37,8 @@ struct Launched {
   }
 };
 
-Launched Find(const Graph& graph, OpId id) {
-  const Op& op = graph.op(id);
-  return {op, *op.launch, graph.kernel(*op.launch)};
+Launched Find(const KernelTraits& of) {
+  return {*of.op, *of.triton};
 }
 
 std::int64_t CountOf(std::string_view text, std::string_view word) {
@@ -81,21 +80,6 @@ bool LeavesCache(const Launched& of, Bytes argument, const GpuSpec& gpu) {
          argument.count() / rows * in_work > kCache;
 }
 
-/// How often a value is read: in as many loops as its argument is.
-std::int64_t PassesOver(const Graph& graph, const Launched& of, ValueId value) {
-  std::int64_t passes = 1;
-  for (std::size_t i = 0; i < of.kernel.signature.size(); ++i) {
-    const auto* argument = std::get_if<ValueId>(&of.op.arguments[i]);
-    const auto found = of.kernel.passes.find(of.kernel.signature[i].name);
-    // An argument that is worked on in place is the value that lies there afterwards.
-    if (argument != nullptr && found != of.kernel.passes.end() &&
-        graph.storage_of(*argument) == graph.storage_of(value)) {
-      passes = std::max(passes, found->second);
-    }
-  }
-  return passes;
-}
-
 double ShareOf(KernelKind kind, const TritonRates& rates) {
   switch (kind) {
     case KernelKind::kPointwise:
@@ -110,26 +94,26 @@ double ShareOf(KernelKind kind, const TritonRates& rates) {
 
 }  // namespace
 
-Bytes LaunchedBytes(const Graph& graph, OpId id, const GpuSpec& gpu) {
-  const Launched launched = Find(graph, id);
-  Bytes bytes;
-  for (const ValueBytes& read : launched.launch.reads) {
-    const std::int64_t passes = PassesOver(graph, launched, read.value);
-    bytes += read.bytes * (passes > 1 && LeavesCache(launched, read.bytes, gpu) ? passes : 1);
-  }
-  for (const ValueBytes& write : launched.launch.writes) {
-    bytes += write.bytes;
+Bytes LaunchedBytes(const KernelTraits& of, const GpuSpec& gpu) {
+  const Launched launched = Find(of);
+  Bytes bytes = of.written;
+  for (const LaunchedRead& read : of.launched_reads) {
+    const bool again = read.passes > 1 && LeavesCache(launched, read.bytes, gpu);
+    bytes += read.bytes * (again ? read.passes : 1);
   }
   return bytes;
 }
 
-double LaunchSeconds(const Graph& graph, OpId id, const GpuSpec& gpu) {
-  const Bytes bytes = LaunchedBytes(graph, id, gpu);
+std::optional<double> LaunchSeconds(const KernelTraits& of, const GpuSpec& gpu) {
+  if (of.triton == nullptr) {
+    return std::nullopt;
+  }
+  const Bytes bytes = LaunchedBytes(of, gpu);
   if (!gpu.kernels || !gpu.kernels->triton) {
     return TransferSeconds(bytes, gpu, gpu.bandwidth_efficiency);
   }
   const TritonRates& rates = *gpu.kernels->triton;
-  const Launched launched = Find(graph, id);
+  const Launched launched = Find(of);
   const double moving = TransferSeconds(bytes, gpu, ShareOf(launched.kernel.kind, rates));
   const double computing =
       static_cast<double>(Trigonometric(launched)) / rates.trigonometric_per_second +

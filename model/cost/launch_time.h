@@ -1,19 +1,43 @@
 #pragma once
 
+#include <optional>
+
 #include "model/base/units.h"
-#include "model/cost/cluster.h"
-#include "model/ir/graph.h"
+#include "model/cost/kernel_traits.h"
+#include "model/cost/rate_fields.h"
 
 namespace dcsim {
+
+struct GpuSpec;
+
+/// Triton kernels that Inductor writes: shares of the bandwidth by kind, and what they compute.
+struct TritonRates {
+  double pointwise = 1;
+  double reduction = 1;
+  double persistent_reduction = 1;
+  double trigonometric_per_second = 0;   // sines and cosines
+  double online_softmax_per_second = 0;  // elements of softmaxes put together while they are read
+  Duration start;                        // of any of them
+
+  static constexpr auto Fields() {
+    return std::tuple(
+        ShareField("pointwise", &TritonRates::pointwise),
+        ShareField("reduction", &TritonRates::reduction),
+        ShareField("persistent_reduction", &TritonRates::persistent_reduction),
+        PositiveField("trigonometric_per_second", &TritonRates::trigonometric_per_second),
+        PositiveField("online_softmax_per_second", &TritonRates::online_softmax_per_second),
+        TimeField("start", &TritonRates::start));
+  }
+};
 
 /// Bytes that a launch of a Triton kernel moves from and to memory: those of its reads and writes.
 /// An argument that a kernel reads in several loops over the reduced elements counts that often
 /// where the rows that are in work at a time do not fit the cache.
-Bytes LaunchedBytes(const Graph& graph, OpId id, const GpuSpec& gpu);
+Bytes LaunchedBytes(const KernelTraits& of, const GpuSpec& gpu);
 
 /// Seconds that it takes: start, then bytes at the share of the bandwidth that kernels of its kind
 /// reach, or what it computes at those rates, whichever is longer (GpuSpec::kernels, triton);
 /// without those rates all bytes at `bandwidth_efficiency`.
-double LaunchSeconds(const Graph& graph, OpId id, const GpuSpec& gpu);
+std::optional<double> LaunchSeconds(const KernelTraits& of, const GpuSpec& gpu);
 
 }  // namespace dcsim

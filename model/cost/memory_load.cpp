@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "model/cost/op_flops.h"
-
 namespace dcsim {
 namespace {
 
@@ -13,24 +11,6 @@ constexpr double kWrite = 2;
 constexpr double kExponent = 2.5;
 
 }  // namespace
-
-MovedBytes MovedByOp(const Graph& graph, OpId id) {
-  MovedBytes moved;
-  if (const auto& launch = graph.op(id).launch) {
-    for (const ValueBytes& write : launch->writes) {
-      moved.written += write.bytes;
-    }
-    moved.read = CountBytes(graph, id) - moved.written;
-    return moved;
-  }
-  for (const ValueId output : graph.op(id).outputs) {
-    if (!output.is_none()) {
-      moved.written += graph.value(output).bytes();
-    }
-  }
-  moved.read = std::max(Bytes(), CountBytes(graph, id) - moved.written);
-  return moved;
-}
 
 MovedBytes MovedByPattern(MemoryPattern pattern, Bytes moved) {
   const Bytes written = pattern == MemoryPattern::kNorm ? Bytes() : Bytes(moved.count() / 2);

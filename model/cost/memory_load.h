@@ -14,8 +14,6 @@ struct MovedBytes {
   Bytes written;
 };
 
-MovedBytes MovedByOp(const Graph& graph, OpId id);
-
 /// Of memory work, `moved` together: a norm only reads, the others write as much as they read.
 MovedBytes MovedByPattern(MemoryPattern pattern, Bytes moved);
 

@@ -31,21 +31,21 @@ std::optional<std::int64_t> TileOf(std::string_view token) {
   return numbers == 2 || numbers == 3 ? std::optional(elements) : std::nullopt;
 }
 
-std::int64_t OutputElements(const Graph& graph, OpId id) {
+std::int64_t OutputElements(const KernelTraits& of) {
   std::int64_t elements = 0;
-  for (const ValueId output : graph.op(id).outputs) {
-    elements = std::max(elements, output.is_none() ? 0 : graph.value(output).numel());
+  for (const Value* output : of.outputs) {
+    elements = std::max(elements, output == nullptr ? 0 : output->numel());
   }
   return elements;
 }
 
 /// Thread blocks' worth of work, counted in what one multiprocessor does at a time; 0: not known.
-std::int64_t TilesOf(const Graph& graph, OpId id, const Kernel& kernel, const GpuSpec& gpu) {
+std::int64_t TilesOf(const KernelTraits& of, const Kernel& kernel, const GpuSpec& gpu) {
   if (kernel.ctas != gpu.multiprocessors) {
     return kernel.ctas;
   }
   const std::optional<std::int64_t> tile = TileElements(kernel.name);
-  return tile ? DivideUp(OutputElements(graph, id), *tile) : 0;
+  return tile ? DivideUp(OutputElements(of), *tile) : 0;
 }
 
 std::optional<Rate> ProductBesideCollective(std::int64_t tiles, const GpuSpec& gpu) {
@@ -129,8 +129,7 @@ LaunchedKernels FindKernels(const Profile& profile, const OpProfile& op) {
   return found;
 }
 
-MultiprocessorShare ShareOf(const Graph& graph,
-                            OpId id,
+MultiprocessorShare ShareOf(const KernelTraits& of,
                             DeviceUse use,
                             Duration device,
                             const LaunchedKernels& kernels,
@@ -147,7 +146,7 @@ MultiprocessorShare ShareOf(const Graph& graph,
     share.room = Duration::FromNs(device.ns() / kernel->ctas * gpu.multiprocessors +
                                   device.ns() % kernel->ctas * gpu.multiprocessors / kernel->ctas);
   }
-  if (graph.target(id) == "aten::_grouped_mm" &&
+  if (of.family == KernelFamily::kGroupedProduct &&
       (kernel == nullptr || kernel->ctas == gpu.multiprocessors)) {
     share.own_tiles = device;
     share.own_latest = device;
@@ -155,7 +154,7 @@ MultiprocessorShare ShareOf(const Graph& graph,
     return share;
   }
   if (use == DeviceUse::kMatmul && kernel != nullptr) {
-    const std::int64_t tiles = TilesOf(graph, id, *kernel, gpu);
+    const std::int64_t tiles = TilesOf(of, *kernel, gpu);
     share.beside_collective = ProductBesideCollective(tiles, gpu);
     const std::int64_t waves = std::max<std::int64_t>(1, DivideUp(tiles, gpu.multiprocessors));
     const Duration longest = Scaled(device, kernels.share);

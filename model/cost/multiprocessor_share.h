@@ -6,7 +6,7 @@
 
 #include "model/cost/cluster.h"
 #include "model/cost/contention.h"
-#include "model/ir/graph.h"
+#include "model/cost/kernel_traits.h"
 #include "model/ir/profile.h"
 
 namespace dcsim {
@@ -50,8 +50,7 @@ LaunchedKernels FindKernels(const Profile& profile, const OpProfile& op);
 /// persistent product's thread blocks are given their first two tiles beforehand, the others one by
 /// one; those of experts (aten::_grouped_mm: CUTLASS) all of them. An op of several kernels has the
 /// waves of its longest one.
-MultiprocessorShare ShareOf(const Graph& graph,
-                            OpId id,
+MultiprocessorShare ShareOf(const KernelTraits& of,
                             DeviceUse use,
                             Duration device,
                             const LaunchedKernels& kernels,

@@ -5,7 +5,6 @@
 
 #include "model/base/scaled.h"
 #include "model/cost/convolution_time.h"
-#include "model/cost/op_flops.h"
 #include "model/cost/product_time.h"
 #include "model/cost/roofline.h"
 #include "model/cost/unaligned_weight_time.h"
@@ -21,72 +20,64 @@ Duration FromSeconds(double seconds) {
   return NearestNs(seconds * 1e9);
 }
 
-double Elements(const Graph& graph, ValueId value) {
-  return static_cast<double>(graph.value(value).numel());
+double Elements(const Value& value) {
+  return static_cast<double>(value.numel());
 }
 
 /// A layer norm whose weight or bias begins where no four elements do.
-double UnalignedNorm(const Graph& graph, const Op& op, const GpuSpec& gpu) {
+double UnalignedNorm(const KernelTraits& of, const GpuSpec& gpu) {
   const UnalignedNormRates& rates = gpu.kernels->unaligned_layer_norm;
-  const bool told = op.outputs.size() > 1 && !op.outputs[1].is_none();
-  return (told ? Elements(graph, op.outputs[1]) / rates.rows_per_second : 0) +
-         Elements(graph, op.inputs.front()) / rates.elements_per_second;
+  const bool told = of.outputs.size() > 1 && of.outputs[1] != nullptr;
+  return (told ? Elements(*of.outputs[1]) / rates.rows_per_second : 0) +
+         Elements(*of.inputs.front()) / rates.elements_per_second;
 }
 
 }  // namespace
 
-Duration ParamAlignment::Delay(const Graph& graph,
-                               OpId id,
-                               Duration time,
-                               const GpuSpec& gpu) const {
-  const Op& op = graph.op(id);
-  if (!gpu.kernels || op.inputs.empty() ||
-      ElementBytes(graph.value(op.inputs.front()).dtype) != kHalfPrecision) {
+Duration ParamAlignment::Delay(const KernelTraits& of, Duration time, const GpuSpec& gpu) const {
+  if (!gpu.kernels || of.inputs.empty() ||
+      ElementBytes(of.inputs.front()->dtype) != kHalfPrecision) {
     return Duration();
   }
-  const std::int64_t alignment = shifts_.AlignmentOf(id);
+  const std::int64_t alignment = shifts_.AlignmentOf(of.id);
   if (alignment == kTensorAlignment) {
     return Duration();
   }
-  if (FindFactors(graph, id)) {
-    if (!IsAlignedProduct(graph, id)) {
+  if (of.product) {
+    if (!IsAlignedProduct(of)) {
       return Duration();
     }
-    const double share = SlowProductShare(graph, id, alignment >= kHalfRowAlignment, gpu);
-    const double seconds =
-        gpu.kernels->product.start.seconds() + SecondsAtPeak(graph, id, gpu) / share;
+    const double share = SlowProductShare(of, alignment >= kHalfRowAlignment, gpu);
+    const double seconds = gpu.kernels->product.start.seconds() + SecondsAtPeak(of, gpu) / share;
     return FromSeconds(std::max(seconds - time.seconds(), 0.0));
   }
-  if (graph.target(id) == "aten::native_layer_norm") {
-    const double seconds = alignment < kNormAlignment ? UnalignedNorm(graph, op, gpu) : 0;
+  if (of.family == KernelFamily::kLayerNorm && !of.backward && of.shown) {
+    const double seconds = alignment < kNormAlignment ? UnalignedNorm(of, gpu) : 0;
     return FromSeconds(std::max(seconds - time.seconds(), 0.0));
   }
-  if (graph.target(id) == "aten::embedding") {
-    const double seconds = Elements(graph, op.first_output()) / gpu.kernels->unaligned_lookups;
+  if (of.family == KernelFamily::kEmbedding) {
+    const double seconds = of.elements() / gpu.kernels->unaligned_lookups;
     return FromSeconds(std::max(seconds - time.seconds(), 0.0));
   }
-  return ConvolutionDelay(graph, id, time, gpu);
+  return ConvolutionDelay(of, time, gpu);
 }
 
-Duration ParamAlignment::ConvolutionDelay(const Graph& graph,
-                                          OpId id,
+Duration ParamAlignment::ConvolutionDelay(const KernelTraits& of,
                                           Duration time,
                                           const GpuSpec& gpu) const {
-  const Op& op = graph.op(id);
-  const auto weight = FindSingleKernel(graph, id);
+  const auto weight = FindSingleKernel(of);
   if (!weight || shifts_.Of(*weight) == 0) {
     return Duration();
   }
   // Of a backward the input's gradient needs the weight, the weight's does not.
-  const bool backward = graph.target(id).ends_with("_backward");
   const auto made = [&](std::size_t i) {
-    return i < op.outputs.size() && !op.outputs[i].is_none();
+    return i < of.outputs.size() && of.outputs[i] != nullptr;
   };
-  if (backward && !made(0)) {
+  if (of.backward && !made(0)) {
     return Duration();
   }
-  const double passes = backward && made(1) ? 2 : 1;
-  const double delay = UnalignedWeightSeconds(graph, id, gpu) - time.seconds() / passes;
+  const double passes = of.backward && made(1) ? 2 : 1;
+  const double delay = UnalignedWeightSeconds(of, gpu) - time.seconds() / passes;
   return FromSeconds(std::max(delay, 0.0));
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "model/cost/cluster.h"
+#include "model/cost/kernel_traits.h"
 #include "model/graph/param_shifts.h"
 #include "model/ir/graph.h"
 #include "model/ir/plan.h"
@@ -20,11 +21,11 @@ class ParamAlignment {
   /// element UnalignedWeightSeconds, of layer norms and embeddings what
   /// `unaligned_layer_norm` and `unaligned_lookups` say, of everything else nothing. Half precision
   /// only. Source: docs/design/costs/products.md.
-  Duration Delay(const Graph& graph, OpId id, Duration time, const GpuSpec& gpu) const;
+  Duration Delay(const KernelTraits& of, Duration time, const GpuSpec& gpu) const;
 
  private:
   /// Of a convolution.
-  Duration ConvolutionDelay(const Graph& graph, OpId id, Duration time, const GpuSpec& gpu) const;
+  Duration ConvolutionDelay(const KernelTraits& of, Duration time, const GpuSpec& gpu) const;
 
   ParamShifts shifts_;
 };

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "model/cost/op_flops.h"
+#include "model/cost/kernel_traits.h"
 #include "model/ir/micro_steps.h"
 
 namespace dcsim {
@@ -18,10 +18,9 @@ double Watts(const PowerModel& power, DeviceUse use) {
 
 /// Watts of an op that takes `time`: a product's go with what it reaches of the tensor cores' peak,
 /// from those of streaming to PowerModel::watts, which are those of large products.
-double OpWatts(
-    const PowerModel& power, const Graph& graph, OpId id, Duration time, const GpuSpec& gpu) {
+double OpWatts(const PowerModel& power, const KernelTraits& of, Duration time, const GpuSpec& gpu) {
   constexpr double kLargeProducts = 0.75;  // of the peak
-  const DeviceUse use = UseOf(graph, id);
+  const DeviceUse use = UseOf(of);
   double peak = 0;
   for (const MatmulPeak& entry : gpu.matmul) {
     peak = std::max(peak, entry.flops_per_second);
@@ -29,7 +28,7 @@ double OpWatts(
   if (use != DeviceUse::kMatmul || time.ns() == 0 || peak == 0) {
     return Watts(power, use);
   }
-  const double reached = static_cast<double>(CountFlops(graph, id)) / time.seconds() / peak;
+  const double reached = static_cast<double>(of.flops) / time.seconds() / peak;
   const double streaming = Watts(power, DeviceUse::kStreaming);
   return streaming + (Watts(power, use) - streaming) * std::min(1.0, reached / kLargeProducts);
 }
@@ -43,7 +42,8 @@ double ProfiledShare(const Graph& graph, const Profile* profile, const GpuSpec& 
   }
   double expected = 0;
   for (const OpProfile& op : profile->ops) {
-    expected += op.device_time.seconds() * OpWatts(power, graph, op.op, op.device_time, gpu);
+    expected +=
+        op.device_time.seconds() * OpWatts(power, TraitsOf(graph, op.op), op.device_time, gpu);
   }
   if (expected <= 0) {
     return 1;
@@ -73,9 +73,10 @@ double StepEnergy(const Schedule& schedule,
     const Work& work = schedule.works()[i];
     const WorkCost& cost = costs[i];
     const Duration time = cost.device - cost.gaps;
-    const double watts = work.kind == Work::Kind::kOp
-                             ? OpWatts(power, graph, OpId(work.subject), time, cluster.gpu)
-                             : Watts(power, cost.use);
+    const double watts =
+        work.kind == Work::Kind::kOp
+            ? OpWatts(power, TraitsOf(graph, OpId(work.subject)), time, cluster.gpu)
+            : Watts(power, cost.use);
     energy += static_cast<double>(times[i]) * time.seconds() * watts;
   }
   return energy * ProfiledShare(graph, profile, cluster.gpu) * cluster.straggler_power;

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "model/base/units.h"
-#include "model/cost/convolution_time.h"
+#include "model/cost/cluster.h"
 #include "model/cost/roofline.h"
 
 namespace dcsim {
@@ -21,12 +21,10 @@ bool IsAligned(const Value& matrix, std::int64_t bytes) {
   return pitch * ElementBytes(matrix.dtype) % bytes == 0;
 }
 
-bool HasAlignedRows(const Graph& graph, OpId id, std::int64_t bytes) {
-  const auto factors = FindFactors(graph, id);
-  const ValueId result = graph.op(id).first_output();
-  return (result.is_none() || IsAligned(graph.value(result), bytes)) &&
-         (!factors || (IsAligned(graph.value(factors->left), bytes) &&
-                       IsAligned(graph.value(factors->right), bytes)));
+bool HasAlignedRows(const KernelTraits& of, std::int64_t bytes) {
+  return (of.result == nullptr || IsAligned(*of.result, bytes)) &&
+         (!of.factors ||
+          (IsAligned(*of.factors->left, bytes) && IsAligned(*of.factors->right, bytes)));
 }
 
 /// How fast tiles of a x b go: small ones load more for each FLOP.
@@ -72,21 +70,17 @@ std::optional<double> VectorsSeconds(const ProductShape& of, const ProductRates&
 }
 
 /// Share of the peak that the op's products reach.
-double Efficiency(const Graph& graph, OpId id, const GpuSpec& gpu) {
+double Efficiency(const KernelTraits& of, const GpuSpec& gpu) {
   const ProductRates& rates = gpu.kernels->product;
-  const auto shape = FindProduct(graph, id);
-  if (!shape) {
-    return gpu.matmul_efficiency;
-  }
-  if (graph.value(graph.op(id).inputs.front()).dtype == DType::kFloat32) {
+  if (of.inputs.front()->dtype == DType::kFloat32) {
     return rates.float32;
   }
-  if (!HasAlignedRows(graph, id, kRowAlignment)) {
-    return SlowProductShare(graph, id, HasAlignedRows(graph, id, kHalfRowAlignment), gpu);
+  if (!HasAlignedRows(of, kRowAlignment)) {
+    return SlowProductShare(of, HasAlignedRows(of, kHalfRowAlignment), gpu);
   }
   const double whole =
-      graph.target(id) == "aten::_grouped_mm" ? rates.grouped : gpu.matmul_efficiency;
-  return whole * ProductUse(*shape, rates.tile, gpu.multiprocessors);
+      of.family == KernelFamily::kGroupedProduct ? rates.grouped : gpu.matmul_efficiency;
+  return whole * ProductUse(*of.product, rates.tile, gpu.multiprocessors);
 }
 
 /// The best tile's share, as ProductUse has it, of products that are not split.
@@ -111,8 +105,8 @@ double UseOfTiles(const ProductShape& of, double tile, int multiprocessors) {
 
 }  // namespace
 
-bool IsAlignedProduct(const Graph& graph, OpId id) {
-  return HasAlignedRows(graph, id, kRowAlignment);
+bool IsAlignedProduct(const KernelTraits& of) {
+  return HasAlignedRows(of, kRowAlignment);
 }
 
 double SlowTilesUse(const ProductShape& of, int multiprocessors) {
@@ -131,16 +125,16 @@ double SlowTilesUse(const ProductShape& of, int multiprocessors) {
   return best * depth / (depth + kDepth);
 }
 
-double SlowProductShare(const Graph& graph, OpId id, bool half_aligned, const GpuSpec& gpu) {
+double SlowProductShare(const KernelTraits& of, bool half_aligned, const GpuSpec& gpu) {
   const ProductRates& rates = gpu.kernels->product;
-  const auto factors = FindFactors(graph, id);
-  const bool transposed = factors && IsTransposed(graph.value(factors->right));
+  const bool transposed = of.factors && IsTransposed(*of.factors->right);
   const double share = half_aligned ? rates.half_aligned
                        : transposed ? rates.unaligned_transposed
                                     : rates.unaligned;
-  const auto shape = FindProduct(graph, id);
-  const auto use = [&gpu](const ProductShape& of) { return SlowTilesUse(of, gpu.multiprocessors); };
-  return share * (shape ? BestOfParts(*shape, use) : 1);
+  const auto use = [&gpu](const ProductShape& parts) {
+    return SlowTilesUse(parts, gpu.multiprocessors);
+  };
+  return share * (of.product ? BestOfParts(*of.product, use) : 1);
 }
 
 double ProductUse(const ProductShape& of, double tile, int multiprocessors) {
@@ -148,29 +142,26 @@ double ProductUse(const ProductShape& of, double tile, int multiprocessors) {
       of, [&](const ProductShape& parts) { return UseOfTiles(parts, tile, multiprocessors); });
 }
 
-double ProductSeconds(const Graph& graph, OpId id, const GpuSpec& gpu) {
-  if (IsPricedConvolution(graph, id)) {
-    return ConvolutionSeconds(graph, id, gpu);
+std::optional<double> ProductSeconds(const KernelTraits& of, const GpuSpec& gpu) {
+  if (!of.product) {
+    return std::nullopt;
   }
   const KernelRates& kernels = *gpu.kernels;
-  if (const auto shape = FindProduct(graph, id); shape && shape->products > 1) {
-    if (const auto vectors = VectorsSeconds(*shape, kernels.product)) {
+  if (of.product->products > 1) {
+    if (const auto vectors = VectorsSeconds(*of.product, kernels.product)) {
       return kernels.product.start.seconds() +
-             std::max(*vectors, TransferSeconds(CountBytes(graph, id), gpu, kernels.plain));
+             std::max(*vectors, TransferSeconds(of.bytes, gpu, kernels.plain));
     }
   }
-  const ValueId result = graph.op(id).first_output();
-  const Bytes written = result.is_none() ? Bytes(0) : graph.value(result).bytes();
-  const Bytes read = CountBytes(graph, id) - written;
+  const Bytes written = of.result == nullptr ? Bytes(0) : of.result->bytes();
   // The addend of a batch is copied into the result, which the product then reads.
-  const bool adds = graph.target(id) == "aten::baddbmm" && !result.is_none();
-  const double addend =
-      adds ? static_cast<double>(graph.value(result).numel()) / kernels.elements_per_second.alike +
-                 TransferSeconds(written, gpu, kernels.plain)
-           : 0;
+  const bool adds = of.family == KernelFamily::kAddedProducts && of.result != nullptr;
+  const double addend = adds ? of.elements() / kernels.elements_per_second.alike +
+                                   TransferSeconds(written, gpu, kernels.plain)
+                             : 0;
   return addend +
-         std::max(SecondsAtPeak(graph, id, gpu) / Efficiency(graph, id, gpu),
-                  TransferSeconds(read, gpu, kernels.plain)) +
+         std::max(SecondsAtPeak(of, gpu) / Efficiency(of, gpu),
+                  TransferSeconds(of.bytes - written, gpu, kernels.plain)) +
          TransferSeconds(written, gpu, kernels.plain) + kernels.product.start.seconds();
 }
 

@@ -5,7 +5,7 @@
 
 #include "model/base/median.h"
 #include "model/base/scaled.h"
-#include "model/cost/op_launches.h"
+#include "model/cost/kernel_traits.h"
 
 namespace dcsim {
 
@@ -13,7 +13,7 @@ Duration ProfiledLaunch(const Graph& graph, const Profile& profile) {
   std::vector<Duration> launches;
   for (const OpProfile& op : profile.ops) {
     if (!op.kernels.empty()) {
-      launches.push_back(Scaled(op.host_time, 1 / LaunchesOf(graph, op.op).host));
+      launches.push_back(Scaled(op.host_time, 1 / TraitsOf(graph, op.op).launches.host));
     }
   }
   return Median(std::move(launches));

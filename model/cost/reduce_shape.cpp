@@ -1,7 +1,6 @@
 #include "model/cost/reduce_shape.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <vector>
 
@@ -39,27 +38,9 @@ std::int64_t Product(const std::vector<Dimension>& dimensions) {
   return product;
 }
 
-bool IsReduction(std::string_view target) {
-  constexpr std::array<std::string_view, 12> kNames = {
-      "sum", "mean", "amax", "amin", "max", "min",
-      "any", "all",  "prod", "var",  "std", "linalg_vector_norm"};
-  constexpr std::string_view kSpace = "aten::";
-  if (!target.starts_with(kSpace)) {
-    return false;
-  }
-  const std::string_view name = target.substr(kSpace.size());
-  return std::any_of(kNames.begin(), kNames.end(), [&](std::string_view known) {
-    return name == known || (name.starts_with(known) && name[known.size()] == '.');
-  });
-}
-
 /// The dimensions that the op names, counted from the front; all of them where it names none.
-std::vector<bool> NamedDimensions(const Op& op, std::size_t rank) {
+std::vector<bool> NamedDimensions(const std::vector<std::int64_t>* list, std::size_t rank) {
   std::vector<bool> named(rank, true);
-  const std::vector<std::int64_t>* list = nullptr;
-  for (const Argument& argument : op.arguments) {
-    list = list == nullptr ? std::get_if<std::vector<std::int64_t>>(&argument) : list;
-  }
   if (list != nullptr && !list->empty()) {
     named.assign(rank, false);
     for (const std::int64_t dimension : *list) {
@@ -73,9 +54,11 @@ std::vector<bool> NamedDimensions(const Op& op, std::size_t rank) {
   return named;
 }
 
-std::optional<Dimensions> FindDimensions(const Op& op, const Value& read, const Value& made) {
+std::optional<Dimensions> FindDimensions(const KernelTraits& of) {
+  const Value& read = *of.inputs.front();
+  const Value& made = *of.result;
   const bool kept_rank = made.shape.size() == read.shape.size();
-  const std::vector<bool> named = NamedDimensions(op, read.shape.size());
+  const std::vector<bool> named = NamedDimensions(of.numbers, read.shape.size());
   Dimensions dimensions;
   std::size_t at = 0;  // in the result
   for (std::size_t i = 0; i < read.shape.size(); ++i) {
@@ -140,14 +123,12 @@ Block BlockFor(std::int64_t along, std::int64_t across, std::int64_t threads) {
 
 }  // namespace
 
-std::optional<ReduceShape> FindReduceShape(const Graph& graph, OpId id, int multiprocessors) {
-  const Op& op = graph.op(id);
-  const ValueId result = op.first_output();
-  if (!IsReduction(graph.target(id)) || op.inputs.empty() || result.is_none()) {
+std::optional<ReduceShape> FindReduceShape(const KernelTraits& of, int multiprocessors) {
+  if (of.family != KernelFamily::kReduction) {
     return std::nullopt;
   }
-  const Value& read = graph.value(op.inputs.front());
-  const auto dimensions = FindDimensions(op, read, graph.value(result));
+  const Value& read = *of.inputs.front();
+  const auto dimensions = FindDimensions(of);
   if (!dimensions || read.numel() == 0) {
     return std::nullopt;
   }

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "model/ir/graph.h"
+#include "model/cost/kernel_traits.h"
 
 namespace dcsim {
 
@@ -24,6 +24,6 @@ struct ReduceShape {
 ///
 /// Source: PyTorch 2.11 aten/src/ATen/native/cuda/Reduce.cuh, setReduceConfig; thread blocks and
 /// threads are those of 57 of the 60 reductions in the committed profiles.
-std::optional<ReduceShape> FindReduceShape(const Graph& graph, OpId id, int multiprocessors);
+std::optional<ReduceShape> FindReduceShape(const KernelTraits& of, int multiprocessors);
 
 }  // namespace dcsim

@@ -57,16 +57,16 @@ struct UnalignedPass {
 
 }  // namespace
 
-double UnalignedWeightSeconds(const Graph& graph, OpId id, const GpuSpec& gpu) {
-  const ConvolutionOperands operands = OperandsOf(graph, id);
-  const Value& input = graph.value(operands.input);
-  const Value& made = operands.backward ? input : graph.value(operands.result);
+double UnalignedWeightSeconds(const KernelTraits& of, const GpuSpec& gpu) {
+  const ConvolutionOperands operands = OperandsOf(of);
+  const Value& input = *operands.input;
+  const Value& made = operands.backward ? input : *operands.result;
   const UnalignedPass pass{gpu.kernels->convolution.unaligned_weight,
                            gpu.multiprocessors,
                            input.shape[0],
                            PlacesOf(made),
                            input.shape[1],
-                           graph.value(operands.weight).shape[0]};
+                           operands.weight->shape[0]};
   if (operands.backward) {
     return pass.InputGradientPicoseconds() * kPicosecond;
   }

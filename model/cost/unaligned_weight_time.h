@@ -1,8 +1,7 @@
 #pragma once
 
-#include "model/base/ids.h"
 #include "model/cost/cluster.h"
-#include "model/ir/graph.h"
+#include "model/cost/kernel_traits.h"
 
 namespace dcsim {
 
@@ -11,6 +10,6 @@ namespace dcsim {
 /// cuDNN's older kernels, as profiles name them. Seconds, a bias included; the GPU's file has
 /// `kernels`. Source: configs/measured/h200-unaligned-weights.jsonl, H100 profiles
 /// (docs/design/costs/products.md).
-double UnalignedWeightSeconds(const Graph& graph, OpId id, const GpuSpec& gpu);
+double UnalignedWeightSeconds(const KernelTraits& of, const GpuSpec& gpu);
 
 }  // namespace dcsim

@@ -9,15 +9,13 @@
 #include "model/base/scaled.h"
 #include "model/cost/collective_work_cost.h"
 #include "model/cost/concatenation.h"
+#include "model/cost/kernel_models.h"
+#include "model/cost/kernel_traits.h"
 #include "model/cost/memory_load.h"
 #include "model/cost/multiprocessor_share.h"
-#include "model/cost/op_flops.h"
-#include "model/cost/op_launches.h"
 #include "model/cost/param_alignment.h"
 #include "model/cost/power.h"
 #include "model/cost/profiled_launch.h"
-#include "model/cost/roofline.h"
-#include "model/cost/shown_operators.h"
 #include "model/graph/laid_out_profile.h"
 #include "model/graph/param_shifts.h"
 #include "model/graph/sharding.h"
@@ -85,7 +83,8 @@ WorkCost OpCost(const CostInputs& inputs, OpId id) {
     cost.source = Source::kMeasured;
     return cost;
   }
-  cost.use = UseOf(inputs.graph, id);
+  const KernelTraits traits = TraitsOf(inputs.graph, id);
+  cost.use = UseOf(traits);
   const DeviceGaps& gaps = inputs.cluster.gpu.gaps;
   const Duration own_gap = measured == nullptr ? Duration() : inputs.profile->kernel_gap;
   const Duration gap = gaps.step.value_or(gaps.kernel.value_or(own_gap));
@@ -94,16 +93,14 @@ WorkCost OpCost(const CostInputs& inputs, OpId id) {
     cost.device = Scaled(measured->device_time, inputs.untraced);
     cost.source = Source::kMeasured;
   } else {
-    const OpLaunches launches = LaunchesOf(inputs.graph, id);
-    cost.gaps = Scaled(gap, launches.kernels);
-    cost.device = RooflineTime(inputs.graph, id, inputs.cluster.gpu);
-    cost.host = Scaled(inputs.cluster.host.launch, launches.host);
+    cost.gaps = Scaled(gap, traits.launches.kernels);
+    cost.device = KernelTime(traits, inputs.cluster.gpu);
+    cost.host = Scaled(inputs.cluster.host.launch, traits.launches.host);
     cost.source = Source::kEstimated;
-    cost.guessed = !IsShown(inputs.graph.target(id));
+    cost.guessed = !traits.shown;
   }
   if (!shifted) {
-    const Duration delay =
-        inputs.alignment.Delay(inputs.graph, id, cost.device, inputs.cluster.gpu);
+    const Duration delay = inputs.alignment.Delay(traits, cost.device, inputs.cluster.gpu);
     cost.source = delay > Duration() ? Source::kEstimated : cost.source;
     cost.device += delay;
   }
@@ -111,7 +108,7 @@ WorkCost OpCost(const CostInputs& inputs, OpId id) {
   const LaunchedKernels launched =
       measured == nullptr ? LaunchedKernels() : FindKernels(*inputs.profile, *measured);
   const MultiprocessorShare share =
-      ShareOf(inputs.graph, id, cost.use, cost.device, launched, inputs.cluster.gpu);
+      ShareOf(traits, cost.use, cost.device, launched, inputs.cluster.gpu);
   cost.launches = static_cast<std::int32_t>(launched.count);
   cost.room = share.room;
   cost.last_wave = share.last_wave;
@@ -120,7 +117,7 @@ WorkCost OpCost(const CostInputs& inputs, OpId id) {
   cost.own_latest = share.own_latest;
   cost.beside_collective = share.beside_collective;
   if (cost.use == DeviceUse::kStreaming) {
-    cost.memory_load = MemoryLoad(MovedByOp(inputs.graph, id), cost.device, inputs.cluster.gpu);
+    cost.memory_load = MemoryLoad({traits.read(), traits.written}, cost.device, inputs.cluster.gpu);
   }
   return cost;
 }
@@ -285,8 +282,8 @@ std::array<double, kDeviceUses> ClockFactors(const CostInputs& inputs, double cl
 
 }  // namespace
 
-DeviceUse UseOf(const Graph& graph, OpId id) {
-  switch (ClassifyOp(graph, id)) {
+DeviceUse UseOf(const KernelTraits& of) {
+  switch (of.op_class()) {
     case OpClass::kMatmul:
       return DeviceUse::kMatmul;
     case OpClass::kAttention:

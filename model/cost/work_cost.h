@@ -23,8 +23,8 @@ struct WorkCost {
   std::optional<Rate> beside_host_copy{};   // of a copy from or to the host: speed beside one on
                                             // another stream; none: no such copy
   bool to_host = false;                     // such a copy to the host
-  bool guessed = false;         // estimated, of kernels that no profile has shown (IsShown)
-  bool of_link = false;         // of a collective: as in Estimate
+  bool guessed = false;  // estimated, of kernels that no profile has shown (KernelTraits::shown)
+  bool of_link = false;  // of a collective: as in Estimate
   MeasuredDistance distance{};  // the same
   Share demand = Share::All();  // of what it may take from others: of the memory bandwidth as
                                 // side_streaming, of its thread blocks as collective
@@ -51,7 +51,7 @@ struct WorkCost {
 ///   profile   measured op times, or null; ops it lacks fall back to the roofline
 ///
 /// Op: the profile's median and a gap a kernel (the cluster's, else the profile's), else
-///   RooflineTime and the cluster's gap for as many kernels as ops of its kind launch (LaunchesOf).
+///   KernelTime and the cluster's gap for as many kernels as ops of its kind launch (OpLaunches).
 /// Collective: GroupTime of its calls. One rank's is a copy, which starts as late as others.
 /// Memory: max(moved / rate, launches * shortest kernel), with the cluster's rate of the pattern,
 /// else bandwidth * efficiency; copies from and to the host: moved / rate. Host: a profiled op what
@@ -73,7 +73,7 @@ std::vector<WorkCost> EstimateWorks(const Schedule& schedule,
                                     double clock_mhz = 0);
 
 /// What an op's kernels occupy of the GPU.
-DeviceUse UseOf(const Graph& graph, OpId id);
+DeviceUse UseOf(const KernelTraits& of);
 
 /// Rate of copies between a GPU and pinned host memory (kOffload, kReload, kInputs, which go as
 /// kReload does unless they have a rate of their own): measured, or the GPU file's figure, which

@@ -1,8 +1,8 @@
 #include "sim/analysis/policy_measurements.h"
 
 #include "model/cost/collective_cost.h"
+#include "model/cost/kernel_models.h"
 #include "model/cost/library_workspaces.h"
-#include "model/cost/roofline.h"
 #include "model/cost/work_cost.h"
 #include "model/graph/step_facts.h"
 
@@ -20,7 +20,7 @@ std::vector<Duration> OpTimes(const PredictionInputs& inputs) {
     } else if (facts.is_view[i]) {
       times.emplace_back();
     } else {
-      times.push_back(RooflineTime(inputs.graph, OpId(i), inputs.cluster.gpu));
+      times.push_back(KernelTime(TraitsOf(inputs.graph, OpId(i)), inputs.cluster.gpu));
     }
   }
   return times;

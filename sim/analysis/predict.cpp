@@ -6,7 +6,7 @@
 #include "model/base/error.h"
 #include "model/base/scaled.h"
 #include "model/base/text.h"
-#include "model/cost/op_flops.h"
+#include "model/cost/kernel_traits.h"
 #include "model/ir/plan_reader.h"
 #include "model/ir/task_label.h"
 #include "model/passes/lower.h"

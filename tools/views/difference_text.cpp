@@ -5,7 +5,7 @@
 #include <map>
 #include <vector>
 
-#include "model/cost/op_flops.h"
+#include "model/cost/kernel_traits.h"
 #include "model/ir/task_label.h"
 #include "tools/views/comparison_text.h"
 #include "tools/views/table_text.h"
@@ -42,7 +42,8 @@ std::string ClassOf(const Schedule& schedule, const Graph& graph, TaskId id) {
   }
   const Task& task = schedule.task(id);
   if (task.kind == TaskKind::kCompute) {
-    return std::string(OpClassName(ClassifyOp(graph, OpId(schedule.work(task.work).subject))));
+    return std::string(
+        OpClassName(TraitsOf(graph, OpId(schedule.work(task.work).subject)).op_class()));
   }
   return std::string(TaskKindName(task.kind));
 }

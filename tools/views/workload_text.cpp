@@ -8,9 +8,7 @@
 #include <vector>
 
 #include "model/base/text.h"
-#include "model/cost/op_flops.h"
-#include "model/cost/roofline.h"
-#include "model/cost/shown_operators.h"
+#include "model/cost/kernel_traits.h"
 #include "model/graph/step_facts.h"
 #include "model/ir/graph_names.h"
 #include "tools/views/table_text.h"
@@ -108,12 +106,11 @@ struct Coverage {
 };
 
 /// Index into kClassNames.
-std::size_t ClassOf(const Graph& graph, OpId id) {
-  const auto& launch = graph.op(id).launch;
-  if (!launch) {
-    return static_cast<std::size_t>(ClassifyOp(graph, id));
+std::size_t ClassOf(const KernelTraits& of) {
+  if (of.triton == nullptr) {
+    return static_cast<std::size_t>(of.op_class());
   }
-  return kClassNames.size() - (graph.kernel(*launch).kind == KernelKind::kPointwise ? 2 : 1);
+  return kClassNames.size() - (of.triton->kind == KernelKind::kPointwise ? 2 : 1);
 }
 
 Coverage CoverageOf(const Graph& graph, const Profile* profile, const Cluster& cluster) {
@@ -125,14 +122,14 @@ Coverage CoverageOf(const Graph& graph, const Profile* profile, const Cluster& c
     }
     const OpId id(i);
     const OpProfile* entry = profile == nullptr ? nullptr : profile->FindOp(id);
+    const KernelTraits traits = TraitsOf(graph, id);
     ++coverage.kernels;
     coverage.measured += entry != nullptr ? 1 : 0;
-    const Duration time =
-        entry != nullptr ? entry->device_time : RooflineTime(graph, id, cluster.gpu);
-    coverage.time[ClassOf(graph, id)] += time;
-    if (entry == nullptr && !graph.op(id).launch && !IsShown(graph.target(id))) {
+    const Duration time = entry != nullptr ? entry->device_time : KernelTime(traits, cluster.gpu);
+    coverage.time[ClassOf(traits)] += time;
+    if (entry == nullptr && traits.triton == nullptr && !traits.shown) {
       coverage.guessed += time;
-      coverage.guessed_of.insert(graph.target(id));
+      coverage.guessed_of.insert(traits.target);
     }
   }
   return coverage;

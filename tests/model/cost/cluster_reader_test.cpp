@@ -16,9 +16,9 @@ TEST(ClusterReaderTest, KernelsAreRead) {
   const KernelRates kernels = *ReadCluster(document, PointerLocator("c")).gpu.kernels;
   EXPECT_EQ(kernels.elements_per_second.permuted, 2e11);
   EXPECT_EQ(kernels.reduction.part, Duration::FromNs(50));
-  EXPECT_EQ(kernels.layer_norm_columns_per_second, 2e8);
+  EXPECT_EQ(kernels.layer_norm_backward.columns_per_second, 2e8);
   EXPECT_EQ(kernels.product.tile, 20);
-  EXPECT_EQ(kernels.attention_ends.head_sums, 0.3);
+  EXPECT_EQ(kernels.attention_backward.head_sums, 0.3);
   EXPECT_EQ(kernels.group_norm_backward.start, Duration::FromUs(25));
   EXPECT_EQ(kernels.batch_norm_backward.apart_per_second, 4e10);
   EXPECT_EQ(kernels.convolution.unaligned_weight.lone_channel, 1e5);
@@ -30,7 +30,7 @@ TEST(ClusterReaderTest, KernelsAreRead) {
   EXPECT_EQ(kernels.product.unaligned_transposed, 0.08);
   EXPECT_EQ(kernels.cudnn_attention.wide_masked, 3);
   EXPECT_EQ(kernels.cudnn_attention_backward.pair_head, Duration::FromNs(500));
-  EXPECT_EQ(kernels.cudnn_attention_ends.head_sums, 0.6);
+  EXPECT_EQ(kernels.cudnn_attention_backward.head_sums, 0.6);
 }
 
 TEST(ClusterReaderTest, MachinesAreRead) {

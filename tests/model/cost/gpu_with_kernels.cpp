@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "model/cost/roofline.h"
+#include "model/cost/kernel_models.h"
 #include "model/ir/graph_text.h"
 #include "tests/model/cost/cluster_document.h"
 
@@ -33,8 +33,7 @@ void SetMemoryRates(KernelRates& kernels) {
                      .short_elements_per_second = 4e11};
   kernels.layer_norm = {.share = 0.2, .rows_per_second = 1e9};
   kernels.unaligned_layer_norm = {.rows_per_second = 1e8, .elements_per_second = 1e9};
-  kernels.layer_norm_backward = {.share = 0.1, .rows_per_second = 5e8};
-  kernels.layer_norm_columns_per_second = 1e8;
+  kernels.layer_norm_backward = {{.share = 0.1, .rows_per_second = 5e8}, 1e8};
   kernels.lookups_per_second = 1e9;
   kernels.unaligned_lookups = 1e10;
   kernels.embedding_backward = {
@@ -52,8 +51,8 @@ void SetComputeRates(KernelRates& kernels) {
                      .vectors_per_second = 1e9,
                      .outer_elements_per_second = 2e10};
   kernels.attention = {Duration::FromUs(1), Duration::FromUs(2), 0.5};
-  kernels.attention_backward = {Duration::FromUs(2), Duration::FromUs(3), 0};
-  kernels.attention_ends = {.conversion = 0.2, .head_sums = 0.2};
+  kernels.attention_backward = {{Duration::FromUs(2), Duration::FromUs(3), 0},
+                                {.conversion = 0.2, .head_sums = 0.2}};
   kernels.efficient_attention = {.forward = 0.1,
                                  .backward = 0.05,
                                  .wide_forward = 0.2,
@@ -69,12 +68,12 @@ void SetComputeRates(KernelRates& kernels) {
                              .masked = 2,
                              .wide = 1.5,
                              .wide_masked = 3};
-  kernels.cudnn_attention_backward = {.pair = Duration::FromUs(2),
-                                      .pair_head = Duration::FromUs(4),
-                                      .block = Duration::FromUs(6),
-                                      .block_head = Duration(),
-                                      .start = Duration::FromUs(1)};
-  kernels.cudnn_attention_ends = {.conversion = 0.4, .head_sums = 0.2};
+  kernels.cudnn_attention_backward = {{.pair = Duration::FromUs(2),
+                                       .pair_head = Duration::FromUs(4),
+                                       .block = Duration::FromUs(6),
+                                       .block_head = Duration(),
+                                       .start = Duration::FromUs(1)},
+                                      {.conversion = 0.4, .head_sums = 0.2}};
 }
 
 void SetConvolutionRates(KernelRates& kernels) {
@@ -196,7 +195,7 @@ Graph WithStrides(Graph graph, const std::string& name, const std::vector<std::i
 }
 
 std::int64_t TimeOf(const Graph& graph) {
-  return RooflineTime(graph, MakerOf(graph), GpuWithKernels()).ns();
+  return KernelTime(TraitsOf(graph, MakerOf(graph)), GpuWithKernels()).ns();
 }
 
 }  // namespace dcsim

@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "model/cost/op_flops.h"
-#include "model/cost/roofline.h"
+#include "model/cost/kernel_models.h"
+#include "model/cost/kernel_traits.h"
 #include "tests/model/cost/gpu_with_kernels.h"
 #include "tests/support/compiled_document.h"
 
@@ -35,38 +35,38 @@ Graph Moving(OpId op, std::int64_t read, std::int64_t written) {
 
 // 3 MB at half of 2 TB/s.
 TEST(LaunchTimeTest, BytesAtTheShareOfTheirKind) {
-  EXPECT_EQ(RooflineTime(Moving(kRelu, 2'000'000, 1'000'000), kRelu, Gpu()).ns(), 4'000);
-  EXPECT_EQ(CountBytes(Moving(kRelu, 2'000'000, 1'000'000), kRelu), Bytes(3'000'000));
+  EXPECT_EQ(KernelTime(TraitsOf(Moving(kRelu, 2'000'000, 1'000'000), kRelu), Gpu()).ns(), 4'000);
+  EXPECT_EQ(TraitsOf(Moving(kRelu, 2'000'000, 1'000'000), kRelu).bytes, Bytes(3'000'000));
 }
 
 TEST(LaunchTimeTest, ReductionHasItsOwnShare) {
-  EXPECT_EQ(RooflineTime(Moving(kTotal, 999'500, 500), kTotal, Gpu()).ns(), 3'000);
+  EXPECT_EQ(KernelTime(TraitsOf(Moving(kTotal, 999'500, 500), kTotal), Gpu()).ns(), 3'000);
 }
 
 // One row of 16 elements in blocks of 4: its second loop finds in the cache what fits it.
 TEST(LaunchTimeTest, SecondLoopReadsAgainWhatLeavesTheCache) {
   const std::int64_t fits = 50'000'000;
-  EXPECT_EQ(LaunchedBytes(Moving(kTotal, fits, 0), kTotal, Gpu()), Bytes(fits));
+  EXPECT_EQ(LaunchedBytes(TraitsOf(Moving(kTotal, fits, 0), kTotal), Gpu()), Bytes(fits));
   const std::int64_t leaves = 60'000'000;
-  EXPECT_EQ(LaunchedBytes(Moving(kTotal, leaves, 0), kTotal, Gpu()), Bytes(2 * leaves));
+  EXPECT_EQ(LaunchedBytes(TraitsOf(Moving(kTotal, leaves, 0), kTotal), Gpu()), Bytes(2 * leaves));
   Graph held = Moving(kTotal, leaves, 0);
   held.kernels[1].configs.front()["R0_BLOCK"] = 16;  // no second round
-  EXPECT_EQ(LaunchedBytes(held, kTotal, Gpu()), Bytes(leaves));
+  EXPECT_EQ(LaunchedBytes(TraitsOf(held, kTotal), Gpu()), Bytes(leaves));
 }
 
 // 16 elements with a sine and a cosine each, at one a ns; an online softmax of 16.
 TEST(LaunchTimeTest, WhatIsComputedTakesItsTime) {
   Graph graph = CompiledGraph();
   graph.kernels[0].source = "tmp1 = tl_math.cos(tmp0)\ntmp2 = tl_math.sin(tmp0)\n";
-  EXPECT_EQ(RooflineTime(graph, kRelu, Gpu()).ns(), 1'032);
+  EXPECT_EQ(KernelTime(TraitsOf(graph, kRelu), Gpu()).ns(), 1'032);
   graph.kernels[1].source = "triton_helpers.online_softmax_combine(a, b, c, False)";
-  EXPECT_EQ(RooflineTime(graph, kTotal, Gpu()).ns(), 1'016);
+  EXPECT_EQ(KernelTime(TraitsOf(graph, kTotal), Gpu()).ns(), 1'016);
 }
 
 TEST(LaunchTimeTest, WithoutRatesAllIsMemory) {
   GpuSpec gpu = GpuWithKernels();
   const double share = gpu.bandwidth_efficiency;
-  EXPECT_DOUBLE_EQ(LaunchSeconds(Moving(kRelu, 2'000'000, 0), kRelu, gpu),
+  EXPECT_DOUBLE_EQ(*LaunchSeconds(TraitsOf(Moving(kRelu, 2'000'000, 0), kRelu), gpu),
                    2'000'000 / (2e12 * share));
 }
 

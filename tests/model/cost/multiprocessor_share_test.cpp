@@ -38,7 +38,7 @@ MultiprocessorShare ShareWith(DeviceUse use,
   profile.kernels = {entry};
   OpProfile op;
   op.kernels = {0};
-  return ShareOf(LargeProduct(), OpId(0), use, kTime, FindKernels(profile, op), gpu);
+  return ShareOf(TraitsOf(LargeProduct(), OpId(0)), use, kTime, FindKernels(profile, op), gpu);
 }
 
 TEST(TileElementsTest, AreInTheKernelsName) {
@@ -85,7 +85,8 @@ TEST(MultiprocessorShareTest, ALastWaveThatIsNotFullLeavesRoom) {
 // A persistent kernel whose name tells no tile; and one that was not measured.
 TEST(MultiprocessorShareTest, WithoutTilesTheClassCounts) {
   EXPECT_EQ(ShareWith(DeviceUse::kMatmul, "persistent_gemm", 132).beside_collective, std::nullopt);
-  const auto share = ShareOf(LargeProduct(), OpId(0), DeviceUse::kMatmul, kTime, {}, Gpu());
+  const auto share =
+      ShareOf(TraitsOf(LargeProduct(), OpId(0)), DeviceUse::kMatmul, kTime, {}, Gpu());
   EXPECT_EQ(share.beside_collective, std::nullopt);
   EXPECT_EQ(share.room, kTime);
 }
@@ -101,7 +102,8 @@ TEST(MultiprocessorShareTest, AResultThatNobodyWantsHasNoTiles) {
   Kernel kernel;
   kernel.name = "sm90_xmma_wgrad_128x256x64";
   kernel.ctas = 132;
-  const auto share = ShareOf(graph, OpId(0), DeviceUse::kMatmul, kTime, {&kernel, 1}, Gpu());
+  const auto share =
+      ShareOf(TraitsOf(graph, OpId(0)), DeviceUse::kMatmul, kTime, {&kernel, 1}, Gpu());
   EXPECT_EQ(share.beside_collective, Rate::FromPermille(1000 * 16 / 23));
 }
 
@@ -113,7 +115,7 @@ MultiprocessorShare ShareOfExperts(const Kernel* kernel) {
       "  y: bfloat16[512,128] = aten::_grouped_mm(a, b, o)\n"
       "  l: bfloat16[] = aten::sum(y)\n  loss l\n");
   const LaunchedKernels launched{kernel, 1};
-  return ShareOf(graph, OpId(0), DeviceUse::kMatmul, kTime, launched, Gpu());
+  return ShareOf(TraitsOf(graph, OpId(0)), DeviceUse::kMatmul, kTime, launched, Gpu());
 }
 
 // Whoever comes late computes its tiles late; nobody else takes them.
@@ -177,8 +179,8 @@ TEST(MultiprocessorShareTest, TilesAreThoseOfTheLongestKernel) {
   profile.kernels = {other, longest};
   OpProfile op;
   op.kernels = {0, 1};
-  const auto share = ShareOf(LargeProduct(), OpId(0), DeviceUse::kMatmul, Duration::FromUs(90),
-                             FindKernels(profile, op), Gpu());
+  const auto share = ShareOf(TraitsOf(LargeProduct(), OpId(0)), DeviceUse::kMatmul,
+                             Duration::FromUs(90), FindKernels(profile, op), Gpu());
   EXPECT_EQ(share.own_tiles, Duration::FromUs(60));
   EXPECT_EQ(share.room, Duration::FromUs(90));
 }
@@ -196,7 +198,8 @@ TEST(MultiprocessorShareTest, StreamingLosesAShareAndATimeAKernel) {
                       [static_cast<std::size_t>(DeviceUse::kCollective)] = Rate::FromPermille(900);
   const Graph graph = LargeProduct();
   const auto rate = [&](Duration time) {
-    return ShareOf(graph, OpId(0), DeviceUse::kStreaming, time, {}, gpu).beside_collective;
+    return ShareOf(TraitsOf(graph, OpId(0)), DeviceUse::kStreaming, time, {}, gpu)
+        .beside_collective;
   };
   EXPECT_EQ(rate(kTime), Rate::FromPermille(100'000 * 1000 / 113'000));
   EXPECT_EQ(rate(Duration::FromUs(4)), Rate::FromPermille(4 * 1000 / 6));

@@ -33,7 +33,8 @@ double Delay(const Graph& graph, int stage, ReduceCollective collective, int ran
   options.stage = stage;
   options.reduce_collective = collective;
   const ParamAlignment alignment(graph, options, ranks);
-  return alignment.Delay(graph, MakerOf(graph), Duration::FromUs(10), GpuWithKernels()).us();
+  return alignment.Delay(TraitsOf(graph, MakerOf(graph)), Duration::FromUs(10), GpuWithKernels())
+      .us();
 }
 
 double InStage(int stage, const std::string& odd) {

@@ -42,7 +42,7 @@ class ReduceShapeTest : public testing::TestWithParam<ShapeRow> {};
 TEST_P(ReduceShapeTest, IsThatOfTheMeasuredKernel) {
   const Graph graph =
       OneOp("input a " + GetParam().read, "y: " + GetParam().made + " = aten::sum.dim_IntList(a)");
-  const auto shape = FindReduceShape(graph, MakerOf(graph), kMultiprocessors);
+  const auto shape = FindReduceShape(TraitsOf(graph, MakerOf(graph)), kMultiprocessors);
   ASSERT_TRUE(shape.has_value());
   EXPECT_EQ(shape->blocks, GetParam().blocks);
   EXPECT_EQ(shape->threads, GetParam().threads);
@@ -57,7 +57,7 @@ TEST(ReduceShapeTest, DimensionsThatAreLeftOutAreTheOnesNamed) {
       OneOp("input a bfloat16[16384,1024]", "y: bfloat16[1024] = aten::sum.dim_IntList(a)");
   const OpId op = MakerOf(graph);
   graph.ops[op.index()].arguments.emplace_back(std::vector<std::int64_t>{-2});
-  const auto shape = FindReduceShape(graph, op, kMultiprocessors);
+  const auto shape = FindReduceShape(TraitsOf(graph, op), kMultiprocessors);
   ASSERT_TRUE(shape.has_value());
   EXPECT_EQ(shape->blocks, 2048);
 }
@@ -68,7 +68,7 @@ TEST(ReduceShapeTest, GoesThroughOutputsAsTheyAreWritten) {
   Graph graph = OneOp("input a float32[1,2,256,256,48,64]",
                       "y: float32[1,2,256,256,48,1] = aten::sum.dim_IntList(a)");
   graph.values.front().strides = {805'306'368, 201'326'592, 786'432, 1, 16'384, 256};
-  const auto shape = FindReduceShape(graph, MakerOf(graph), kMultiprocessors);
+  const auto shape = FindReduceShape(TraitsOf(graph, MakerOf(graph)), kMultiprocessors);
   ASSERT_TRUE(shape.has_value());
   EXPECT_EQ(shape->blocks, 393'216);
   EXPECT_EQ(shape->threads, 512);
@@ -77,7 +77,7 @@ TEST(ReduceShapeTest, GoesThroughOutputsAsTheyAreWritten) {
 
 TEST(ReduceShapeTest, OtherOpsHaveNone) {
   const Graph graph = OneOp("input a float32[8,6]", "y: float32[8,6] = aten::sum_up(a)");
-  EXPECT_FALSE(FindReduceShape(graph, MakerOf(graph), kMultiprocessors).has_value());
+  EXPECT_FALSE(FindReduceShape(TraitsOf(graph, MakerOf(graph)), kMultiprocessors).has_value());
 }
 
 }  // namespace

@@ -1,9 +1,8 @@
 // Products and attention that nobody has profiled, on the GPU of gpu_with_kernels.h.
 
-#include "model/cost/roofline.h"
-
 #include <gtest/gtest.h>
 
+#include "model/cost/kernel_models.h"
 #include "model/cost/product_time.h"
 #include "tests/model/cost/gpu_with_kernels.h"
 
@@ -26,7 +25,7 @@ TEST(ProductSecondsTest, ResultThatNobodyTakesIsNotWritten) {
   Graph graph = Product("640");
   const OpId op = MakerOf(graph);
   graph.ops[op.index()].outputs = {ValueId::None()};
-  EXPECT_EQ(RooflineTime(graph, op, GpuWithKernels()).ns(), 35'768);
+  EXPECT_EQ(KernelTime(TraitsOf(graph, op), GpuWithKernels()).ns(), 35'768);
 }
 
 // Rows of 641 elements of 2 bytes: 1.64096e10 FLOP at 1e14 a second and 8.2048 MB. 550 tiles of 128
@@ -95,7 +94,7 @@ TEST(ProductSecondsTest, AddendOfABatchIsCopiedFirst) {
 TEST(SlowProductTest, SmallProductsLeaveTilesIdle) {
   const auto share = [](const std::string& columns, bool half) {
     const Graph graph = Product(columns);
-    return SlowProductShare(graph, MakerOf(graph), half, GpuWithKernels());
+    return SlowProductShare(TraitsOf(graph, MakerOf(graph)), half, GpuWithKernels());
   };
   const double use = 0.5 * 50 / 64 * 1.625 / 2.25 * 2000 / 2160;
   EXPECT_DOUBLE_EQ(share("50", true), 0.2 * use);
@@ -105,7 +104,7 @@ TEST(SlowProductTest, SmallProductsLeaveTilesIdle) {
 TEST(SlowProductTest, TransposedFactorsAreSlowerWhereNothingIsAligned) {
   const Graph graph = WithStrides(Product("50"), "b", {1, 2000});
   const auto share = [&](bool half) {
-    return SlowProductShare(graph, MakerOf(graph), half, GpuWithKernels());
+    return SlowProductShare(TraitsOf(graph, MakerOf(graph)), half, GpuWithKernels());
   };
   EXPECT_DOUBLE_EQ(share(true) / share(false), 4);
 }
@@ -114,7 +113,7 @@ TEST(SlowProductTest, TransposedFactorsAreSlowerWhereNothingIsAligned) {
 TEST(SlowProductTest, DeepProductsAreSplit) {
   const Graph graph = OneOp("input a bfloat16[64,32768]\ninput b bfloat16[32768,64]",
                             "y: bfloat16[64,64] = aten::mm(a, b)");
-  EXPECT_DOUBLE_EQ(SlowProductShare(graph, MakerOf(graph), true, GpuWithKernels()),
+  EXPECT_DOUBLE_EQ(SlowProductShare(TraitsOf(graph, MakerOf(graph)), true, GpuWithKernels()),
                    0.2 * 0.88 * 16 / 200 * 1.625 / 2.25 * 2048 / 2208);
 }
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "model/cost/roofline.h"
+#include "model/cost/kernel_models.h"
 #include "model/ir/graph_text.h"
 #include "tests/model/cost/cluster_document.h"
 #include "tests/model/cost/gpu_with_kernels.h"
@@ -28,36 +28,38 @@ Graph LargeProduct(const std::string& dtype) {
 
 // 2 * 1000 * 2000 * 5000 = 2e10 FLOP at 5e14 a second: 40 us. Its 34 MB take 34 us.
 TEST(RooflineTest, LargeProductTakesItsFlops) {
-  EXPECT_EQ(RooflineTime(LargeProduct("bfloat16"), OpId(1), TestCluster().gpu).ns(), 40'000);
+  EXPECT_EQ(KernelTime(TraitsOf(LargeProduct("bfloat16"), OpId(1)), TestCluster().gpu).ns(),
+            40'000);
 }
 
 // The same in float32, at 5e13 a second: 400 us.
 TEST(RooflineTest, PeakIsThatOfTheDType) {
-  EXPECT_EQ(RooflineTime(LargeProduct("float32"), OpId(1), TestCluster().gpu).ns(), 400'000);
+  EXPECT_EQ(KernelTime(TraitsOf(LargeProduct("float32"), OpId(1)), TestCluster().gpu).ns(),
+            400'000);
 }
 
 // [1, 4000] x [4000, 4000]: 32 MFLOP take 0.064 us, its 32,016,000 bytes 32.016 us.
 TEST(RooflineTest, ThinProductTakesItsBytes) {
   const Graph graph = Sample("input a bfloat16[1,4000]\ninput b bfloat16[4000,4000]",
                              "y: bfloat16[1,4000] = aten::mm(a, b)");
-  EXPECT_EQ(RooflineTime(graph, OpId(1), TestCluster().gpu).ns(), 32'016);
+  EXPECT_EQ(KernelTime(TraitsOf(graph, OpId(1)), TestCluster().gpu).ns(), 32'016);
 }
 
 // 3 * 1e6 elements of 4 bytes: 12 us.
 TEST(RooflineTest, OtherOpsTakeTheirBytes) {
   const Graph graph = Sample("input a float32[1000000]", "y: float32[2000000] = aten::cat(a)");
-  EXPECT_EQ(RooflineTime(graph, OpId(1), TestCluster().gpu).ns(), 12'000);
+  EXPECT_EQ(KernelTime(TraitsOf(graph, OpId(1)), TestCluster().gpu).ns(), 12'000);
 }
 
 // 3,000,001 bytes at 1000 a nanosecond.
 TEST(RooflineTest, IsRoundedUp) {
   const Graph graph = Sample("input a uint8[3000000]", "y: uint8[1] = my::op(a)");
-  EXPECT_EQ(RooflineTime(graph, OpId(1), TestCluster().gpu).ns(), 3'001);
+  EXPECT_EQ(KernelTime(TraitsOf(graph, OpId(1)), TestCluster().gpu).ns(), 3'001);
 }
 
 TEST(RooflineTest, NoKernelIsShorterThanTheShortest) {
   const Graph graph = Sample("input a float32[1]", "y: float32[1] = my::op(a)");
-  EXPECT_EQ(RooflineTime(graph, OpId(1), TestCluster().gpu).ns(), 2'000);
+  EXPECT_EQ(KernelTime(TraitsOf(graph, OpId(1)), TestCluster().gpu).ns(), 2'000);
 }
 
 // [1, 8, 1000, 100] by itself, not causal: 4 * 8 * 1000 * 1000 * 100 = 3.2e9 FLOP. At a quarter of
@@ -66,7 +68,7 @@ TEST(RooflineTest, AttentionHasItsOwnEfficiency) {
   const Graph graph =
       Sample("input q bfloat16[1,8,1000,100]\ninput k bfloat16[1,8,1000,100]",
              "y: bfloat16[1,8,1000,100] = aten::_scaled_dot_product_flash_attention(q, k, k)");
-  EXPECT_EQ(RooflineTime(graph, OpId(1), TestCluster().gpu).ns(), 12'800);
+  EXPECT_EQ(KernelTime(TraitsOf(graph, OpId(1)), TestCluster().gpu).ns(), 12'800);
 }
 
 // 2.5 times the work at half of the efficiency: 12.8 * 2.5 * 2 us.
@@ -75,12 +77,12 @@ TEST(RooflineTest, AttentionBackwardHasItsOwnEfficiency) {
       "input dy bfloat16[1,8,1000,100]\ninput q bfloat16[1,8,1000,100]",
       "y: bfloat16[1,8,1000,100] = aten::_scaled_dot_product_flash_attention_backward(dy, q, q, "
       "q)");
-  EXPECT_EQ(RooflineTime(graph, OpId(1), TestCluster().gpu).ns(), 64'000);
+  EXPECT_EQ(KernelTime(TraitsOf(graph, OpId(1)), TestCluster().gpu).ns(), 64'000);
 }
 
 TEST(RooflineTest, DTypeThatTheGpuDoesNotMultiplyIsAnError) {
   const Graph graph = LargeProduct("float64");
-  EXPECT_EQ(ErrorText([&] { RooflineTime(graph, OpId(1), TestCluster().gpu); }),
+  EXPECT_EQ(ErrorText([&] { KernelTime(TraitsOf(graph, OpId(1)), TestCluster().gpu); }),
             "gpu GPU: matmul: no rate for float64, which aten::mm needs");
 }
 

@@ -1,4 +1,4 @@
-#include "model/cost/op_flops.h"
+#include "model/cost/kernel_traits.h"
 
 #include <gtest/gtest.h>
 
@@ -19,29 +19,29 @@ Graph OneOp(const std::string& inputs, const std::string& op) {
 TEST(CountFlopsTest, MatrixProductIsTwoPerMultiplyAdd) {
   const Graph graph =
       OneOp("input a bfloat16[3,5]\ninput b bfloat16[5,7]", "y: bfloat16[3,7] = aten::mm(a, b)");
-  EXPECT_EQ(CountFlops(graph, OpId(0)), 210);
-  EXPECT_EQ(ClassifyOp(graph, OpId(0)), OpClass::kMatmul);
+  EXPECT_EQ(TraitsOf(graph, OpId(0)).flops, 210);
+  EXPECT_EQ(TraitsOf(graph, OpId(0)).op_class(), OpClass::kMatmul);
 }
 
 // The first tensor is the bias, which does not count.
 TEST(CountFlopsTest, AddedBiasOfAddmmIsFree) {
   const Graph graph = OneOp("input c bfloat16[7]\ninput a bfloat16[3,5]\ninput b bfloat16[5,7]",
                             "y: bfloat16[3,7] = aten::addmm(c, a, b)");
-  EXPECT_EQ(CountFlops(graph, OpId(0)), 210);
+  EXPECT_EQ(TraitsOf(graph, OpId(0)).flops, 210);
 }
 
 // 2 b m n k = 2 * 4 * 3 * 7 * 5
 TEST(CountFlopsTest, BatchedProductCountsTheBatch) {
   const Graph graph = OneOp("input a bfloat16[4,3,5]\ninput b bfloat16[4,5,7]",
                             "y: bfloat16[4,3,7] = aten::bmm(a, b)");
-  EXPECT_EQ(CountFlops(graph, OpId(0)), 840);
+  EXPECT_EQ(TraitsOf(graph, OpId(0)).flops, 840);
 }
 
 TEST(CountFlopsTest, BatchedProductWithAddendCountsTheBatch) {
   const Graph graph =
       OneOp("input c bfloat16[4,3,7]\ninput a bfloat16[4,3,5]\ninput b bfloat16[4,5,7]",
             "y: bfloat16[4,3,7] = aten::baddbmm(c, a, b)");
-  EXPECT_EQ(CountFlops(graph, OpId(0)), 840);
+  EXPECT_EQ(TraitsOf(graph, OpId(0)).flops, 840);
 }
 
 /// Two experts: rows of tokens in groups that end where `ends` says.
@@ -56,14 +56,14 @@ Graph Grouped(const std::string& left, const std::string& right, const std::stri
 TEST(CountFlopsTest, GroupedProductCountsAllGroupsTogether) {
   for (const Graph& graph : {Grouped("30,5", "2,5,7", "30,7"), Grouped("5,30", "30,7", "2,5,7"),
                              Grouped("2,7,5", "5,30", "7,30")}) {
-    EXPECT_EQ(CountFlops(graph, OpId(0)), 2'100);
-    EXPECT_EQ(ClassifyOp(graph, OpId(0)), OpClass::kMatmul);
+    EXPECT_EQ(TraitsOf(graph, OpId(0)).flops, 2'100);
+    EXPECT_EQ(TraitsOf(graph, OpId(0)).op_class(), OpClass::kMatmul);
   }
 }
 
 // Routing is not known: each of two experts gets half of the rows, columns or depth.
 TEST(FindProductTest, GroupsShareWhatTheirOffsetsCut) {
-  const auto shape = [](const Graph& graph) { return *FindProduct(graph, OpId(0)); };
+  const auto shape = [](const Graph& graph) { return *TraitsOf(graph, OpId(0)).product; };
   EXPECT_EQ(shape(Grouped("30,5", "2,5,7", "30,7")).rows, 15);
   EXPECT_EQ(shape(Grouped("5,30", "30,7", "2,5,7")).depth, 15);
   EXPECT_EQ(shape(Grouped("2,7,5", "5,30", "7,30")).columns, 15);
@@ -74,19 +74,19 @@ TEST(FindProductTest, GroupsShareWhatTheirOffsetsCut) {
 TEST(FindProductTest, FactorsOfAnAddendAndOfGroups) {
   const Graph sum = OneOp("input c bfloat16[7]\ninput a bfloat16[3,5]\ninput b bfloat16[5,7]",
                           "y: bfloat16[3,7] = aten::addmm(c, a, b)");
-  const auto factors = FindFactors(sum, OpId(0));
-  EXPECT_EQ(sum.value(factors->left).name, "a");
-  EXPECT_EQ(sum.value(factors->right).name, "b");
+  const auto factors = TraitsOf(sum, OpId(0)).factors;
+  EXPECT_EQ(factors->left->name, "a");
+  EXPECT_EQ(factors->right->name, "b");
   const Graph groups = Grouped("30,5", "2,5,7", "30,7");
-  EXPECT_EQ(groups.value(FindFactors(groups, OpId(0))->right).name, "b");
+  EXPECT_EQ(TraitsOf(groups, OpId(0)).factors->right->name, "b");
 }
 
 // 2 * 128 elements of the result * 3 channels of 2 x 2.
 TEST(CountFlopsTest, ConvolutionCountsTheKernelForEachElement) {
   const Graph graph = OneOp("input x bfloat16[2,3,8,8]\ninput w bfloat16[4,3,2,2]",
                             "y: bfloat16[2,4,4,4] = aten::convolution(x, w)");
-  EXPECT_EQ(CountFlops(graph, OpId(0)), 3'072);
-  EXPECT_EQ(ClassifyOp(graph, OpId(0)), OpClass::kMatmul);
+  EXPECT_EQ(TraitsOf(graph, OpId(0)).flops, 3'072);
+  EXPECT_EQ(TraitsOf(graph, OpId(0)).op_class(), OpClass::kMatmul);
 }
 
 // The same the other way round: 2 * 128 elements of the input * 3 channels of 2 x 2.
@@ -97,7 +97,7 @@ TEST(CountFlopsTest, TransposedConvolutionCountsTheInput) {
   graph.schemas[op.schema] =
       "aten::convolution(Tensor input, Tensor weight, bool transposed) -> Tensor";
   op.arguments.emplace_back(true);
-  EXPECT_EQ(CountFlops(graph, OpId(0)), 3'072);
+  EXPECT_EQ(TraitsOf(graph, OpId(0)).flops, 3'072);
 }
 
 // Gradients of input and weight, each what the forward takes; the bias' is a sum.
@@ -106,15 +106,15 @@ TEST(CountFlopsTest, ConvolutionBackwardCountsTheGradientsThatAreMade) {
       OneOp("input dy bfloat16[2,4,4,4]\ninput x bfloat16[2,3,8,8]\ninput w bfloat16[4,3,2,2]",
             "y: bfloat16[2,3,8,8], dw: bfloat16[4,3,2,2], db: bfloat16[4] = "
             "aten::convolution_backward(dy, x, w)");
-  EXPECT_EQ(CountFlops(graph, OpId(0)), 6'144);
+  EXPECT_EQ(TraitsOf(graph, OpId(0)).flops, 6'144);
   graph.ops[0].outputs[0] = ValueId::None();
-  EXPECT_EQ(CountFlops(graph, OpId(0)), 3'072);
+  EXPECT_EQ(TraitsOf(graph, OpId(0)).flops, 3'072);
 }
 
 TEST(CountFlopsTest, OtherOpsCountNothing) {
   const Graph graph = OneOp("input a bfloat16[3,5]", "y: bfloat16[3,5] = aten::add.Tensor(a, a)");
-  EXPECT_EQ(CountFlops(graph, OpId(0)), 0);
-  EXPECT_EQ(ClassifyOp(graph, OpId(0)), OpClass::kStreaming);
+  EXPECT_EQ(TraitsOf(graph, OpId(0)).flops, 0);
+  EXPECT_EQ(TraitsOf(graph, OpId(0)).op_class(), OpClass::kStreaming);
 }
 
 /// Fused attention of `queries` by 8 keys, 2 batches, 3 heads, head_dim 16, with the schema that
@@ -135,17 +135,17 @@ Graph Attention(std::int64_t queries, bool causal) {
 
 // Two products of 2 * (2 * 3) * 8 * 8 * 16 each: 4 * 6144 = 24,576.
 TEST(CountFlopsTest, AttentionIsTwoProducts) {
-  EXPECT_EQ(CountFlops(Attention(8, false), OpId(0)), 24'576);
-  EXPECT_EQ(ClassifyOp(Attention(8, false), OpId(0)), OpClass::kAttention);
+  EXPECT_EQ(TraitsOf(Attention(8, false), OpId(0)).flops, 24'576);
+  EXPECT_EQ(TraitsOf(Attention(8, false), OpId(0)).op_class(), OpClass::kAttention);
 }
 
 TEST(CountFlopsTest, CausalAttentionIsHalfOfIt) {
-  EXPECT_EQ(CountFlops(Attention(8, true), OpId(0)), 12'288);
+  EXPECT_EQ(TraitsOf(Attention(8, true), OpId(0)).flops, 12'288);
 }
 
 // One query looks at all 8 keys: 4 * 6 * 1 * 8 * 16.
 TEST(CountFlopsTest, CausalMaskOfOneQueryHidesNothing) {
-  EXPECT_EQ(CountFlops(Attention(1, true), OpId(0)), 3'072);
+  EXPECT_EQ(TraitsOf(Attention(1, true), OpId(0)).flops, 3'072);
 }
 
 /// The backward of the above for 8 queries: the output's gradient comes first.
@@ -165,26 +165,26 @@ Graph AttentionBackward(bool causal) {
 
 // Five products where the forward has two: 5 * 12,288.
 TEST(CountFlopsTest, AttentionBackwardIsFiveProducts) {
-  EXPECT_EQ(CountFlops(AttentionBackward(false), OpId(0)), 61'440);
-  EXPECT_EQ(ClassifyOp(AttentionBackward(false), OpId(0)), OpClass::kAttentionBackward);
+  EXPECT_EQ(TraitsOf(AttentionBackward(false), OpId(0)).flops, 61'440);
+  EXPECT_EQ(TraitsOf(AttentionBackward(false), OpId(0)).op_class(), OpClass::kAttentionBackward);
 }
 
 TEST(CountFlopsTest, CausalAttentionBackwardIsHalfOfIt) {
-  EXPECT_EQ(CountFlops(AttentionBackward(true), OpId(0)), 30'720);
+  EXPECT_EQ(TraitsOf(AttentionBackward(true), OpId(0)).flops, 30'720);
 }
 
 // 3*5 + 5*7 + 3*7 elements of 2 bytes.
 TEST(CountBytesTest, TensorsAreMovedOnceEach) {
   const Graph graph =
       OneOp("input a bfloat16[3,5]\ninput b bfloat16[5,7]", "y: bfloat16[3,7] = aten::mm(a, b)");
-  EXPECT_EQ(CountBytes(graph, OpId(0)), Bytes(142));
+  EXPECT_EQ(TraitsOf(graph, OpId(0)).bytes, Bytes(142));
 }
 
 // Indices 4 * 8 B, rows read and written 4 * 16 * 2 B each; the table of 1000 rows stays.
 TEST(CountBytesTest, EmbeddingReadsTheRowsLookedUp) {
   const Graph graph = OneOp("param w bfloat16[1000,16]\ninput ids int64[4]",
                             "y: bfloat16[4,16] = aten::embedding(w, ids)");
-  EXPECT_EQ(CountBytes(graph, OpId(0)), Bytes(32 + 128 + 128));
+  EXPECT_EQ(TraitsOf(graph, OpId(0)).bytes, Bytes(32 + 128 + 128));
 }
 
 // A scalar of 4 bytes, expanded to 6 elements, is read once; the sum writes 24 bytes.
@@ -198,28 +198,28 @@ TEST(CountBytesTest, ExpandedTensorHasNoMoreThanItsStorage) {
       value.strides = {0};
     }
   }
-  EXPECT_EQ(CountBytes(graph, OpId(1)), Bytes(4 + 24));
+  EXPECT_EQ(TraitsOf(graph, OpId(1)).bytes, Bytes(4 + 24));
 }
 
 // A loss picks one log-probability of each row; its backward writes all gradients.
 TEST(CountBytesTest, LossReadsNoLogProbabilities) {
   const Graph forward = OneOp("input a float32[4,9]\ninput t int64[4]",
                               "y: float32[1] = aten::nll_loss_forward(a, t)");
-  EXPECT_EQ(CountBytes(forward, OpId(0)), Bytes(4 * 8 + 4));
+  EXPECT_EQ(TraitsOf(forward, OpId(0)).bytes, Bytes(4 * 8 + 4));
   const Graph backward = OneOp("input g float32[1]\ninput a float32[4,9]\ninput t int64[4]",
                                "y: float32[4,9] = aten::nll_loss_backward(g, a, t)");
-  EXPECT_EQ(CountBytes(backward, OpId(0)), Bytes(4 + 4 * 8 + 4 * 36));
+  EXPECT_EQ(TraitsOf(backward, OpId(0)).bytes, Bytes(4 + 4 * 8 + 4 * 36));
 }
 
 TEST(CountBytesTest, UnusedReturnsAreNotWritten) {
   const Graph graph = OneOp("input a float32[4]", "y: float32[4], _ = aten::native_dropout(a)");
-  EXPECT_EQ(CountBytes(graph, OpId(0)), Bytes(16 + 16));
+  EXPECT_EQ(TraitsOf(graph, OpId(0)).bytes, Bytes(16 + 16));
 }
 
 std::string ClassifyError(const std::string& op) {
   const Graph graph =
       OneOp("input a bfloat16[3,5]\ninput b bfloat16[5]", "y: bfloat16[3] = " + op + "(a, b)");
-  return ErrorText([&] { ClassifyOp(graph, OpId(0)); });
+  return ErrorText([&] { TraitsOf(graph, OpId(0)); });
 }
 
 TEST(ClassifyOpTest, UnknownProductsAreRefusedByName) {
@@ -255,7 +255,7 @@ TEST(ClassifyOpTest, NamesThatSoundAlikeAreNoProducts) {
         "aten::linalg_vector_norm", "aten::_thnn_fused_lstm_cell", "aten::cumsum", "aten::conj",
         "aten::convert_element_type", "aten::native_layer_norm", "my::loss"}) {
     const Graph graph = OneOp("input a bfloat16[3]", "y: bfloat16[3] = " + op + "(a)");
-    EXPECT_EQ(ClassifyOp(graph, OpId(0)), OpClass::kStreaming) << op;
+    EXPECT_EQ(TraitsOf(graph, OpId(0)).op_class(), OpClass::kStreaming) << op;
   }
 }
 
@@ -263,7 +263,7 @@ TEST(CountFlopsTest, AttentionOfOtherShapesIsRefused) {
   const Graph graph =
       OneOp("input q bfloat16[8,64]\ninput k bfloat16[8,64]\ninput v bfloat16[8,64]",
             "y: bfloat16[8,64] = aten::_flash_attention_forward(q, k, v)");
-  EXPECT_EQ(ErrorText([&] { CountFlops(graph, OpId(0)); }),
+  EXPECT_EQ(ErrorText([&] { TraitsOf(graph, OpId(0)); }),
             "g: op 0, aten::_flash_attention_forward: expected queries, keys and values of four "
             "dimensions");
 }

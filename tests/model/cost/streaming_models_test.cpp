@@ -1,11 +1,10 @@
 // Ops without products that nobody has profiled: how they go through memory, and how long that
 // takes on the GPU of gpu_with_kernels.h.
 
-#include "model/cost/memory_time.h"
-
 #include <gtest/gtest.h>
 
 #include "model/cost/element_access.h"
+#include "model/cost/kernel_models.h"
 #include "tests/model/cost/gpu_with_kernels.h"
 #include "tests/support/row_name.h"
 
@@ -41,7 +40,7 @@ class AccessTest : public testing::TestWithParam<AccessRow> {};
 
 TEST_P(AccessTest, IsThatOfItsTensors) {
   const Graph graph = OneOp(GetParam().tensors, GetParam().op);
-  EXPECT_EQ(AccessOf(graph, MakerOf(graph)), GetParam().expected);
+  EXPECT_EQ(TraitsOf(graph, MakerOf(graph)).access, GetParam().expected);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, AccessTest, testing::ValuesIn(Rows()), RowName());
@@ -51,12 +50,12 @@ INSTANTIATE_TEST_SUITE_P(Ops, AccessTest, testing::ValuesIn(Rows()), RowName());
 TEST(AccessTest, LayoutsDecide) {
   const Graph graph = OneOp("input a float32[8,6]", "y: float32[8,6] = aten::neg(a)");
   const OpId op = MakerOf(graph);
-  EXPECT_EQ(AccessOf(WithStrides(graph, "a", {12, 1}), op), ElementAccess::kBroadcast);
+  EXPECT_EQ(TraitsOf(WithStrides(graph, "a", {12, 1}), op).access, ElementAccess::kBroadcast);
   const Graph transposed = WithStrides(graph, "a", {1, 8});
-  EXPECT_EQ(AccessOf(transposed, op), ElementAccess::kTransposed);
-  EXPECT_EQ(AccessOf(WithStrides(transposed, "y", {1, 8}), op), ElementAccess::kPlain);
+  EXPECT_EQ(TraitsOf(transposed, op).access, ElementAccess::kTransposed);
+  EXPECT_EQ(TraitsOf(WithStrides(transposed, "y", {1, 8}), op).access, ElementAccess::kPlain);
   // Every second element, as interleaved halves are read: neighbours share a sector of 32 bytes.
-  EXPECT_EQ(AccessOf(WithStrides(graph, "a", {12, 2}), op), ElementAccess::kBroadcast);
+  EXPECT_EQ(TraitsOf(WithStrides(graph, "a", {12, 2}), op).access, ElementAccess::kBroadcast);
 }
 
 // Heads before words in one, words before heads in the other; alone that is only another layout.
@@ -65,9 +64,10 @@ TEST(AccessTest, TwoLayoutsArePermuted) {
   const Graph two =
       OneOp("input a " + heads + "\ninput b " + heads, "y: " + heads + " = aten::add(a, b)");
   const Graph one = OneOp("input a " + heads, "y: " + heads + " = aten::clone(a)");
-  EXPECT_EQ(AccessOf(WithStrides(two, "b", {512, 16, 64, 1}), MakerOf(two)),
+  EXPECT_EQ(TraitsOf(WithStrides(two, "b", {512, 16, 64, 1}), MakerOf(two)).access,
             ElementAccess::kPermuted);
-  EXPECT_EQ(AccessOf(WithStrides(one, "a", {512, 16, 64, 1}), MakerOf(one)), ElementAccess::kAlike);
+  EXPECT_EQ(TraitsOf(WithStrides(one, "a", {512, 16, 64, 1}), MakerOf(one)).access,
+            ElementAccess::kAlike);
 }
 
 // 12 MB at half of 2 TB/s; GELU at a fifth (8 MB).

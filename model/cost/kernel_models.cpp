@@ -1,0 +1,29 @@
+#include "model/cost/kernel_models.h"
+
+#include <algorithm>
+
+#include "model/cost/cluster.h"
+
+namespace dcsim {
+namespace {
+
+double Seconds(const KernelTraits& of, const GpuSpec& gpu) {
+  std::optional<double> seconds;
+  for (const KernelModel* model = kKernelModels.begin(); !seconds; ++model) {
+    if (gpu.kernels || !model->fitted) {
+      seconds = model->seconds(of, gpu);
+    }
+  }
+  return *seconds;
+}
+
+}  // namespace
+
+Duration KernelTime(const KernelTraits& of, const GpuSpec& gpu) {
+  constexpr double kRounding = 1e-6;  // ns, of sums that are whole
+  const Duration time = RoundedUpNs(Seconds(of, gpu) * 1e9 - kRounding);
+  // Triton kernels have a start of their own.
+  return of.triton != nullptr ? time : std::max(time, gpu.shortest_kernel);
+}
+
+}  // namespace dcsim
