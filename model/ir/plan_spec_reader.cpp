@@ -104,37 +104,11 @@ void PrintEagerGathers(const EagerGathers& eager, Json& document) {
   document["max_reuse_distance"] = print(eager.max_reuse_distance);
 }
 
-/// What DeepSpeed does and plain-1 does better: it frees gathered parameters behind record_stream,
-/// leaves reduce buffers to the graph that runs last, and moves states in each micro-step. 0.17.1
-/// frees parameters in the compute stream's order, keeps the buffers, and reduces in each
-/// micro-step.
-void SetPolicyDefaults(PlanSpec& spec) {
-  if (spec.policy == "deepspeed-eager") {
-    spec.options.release = ReleaseMode::kRecordStream;
-    spec.options.gradient_buckets = GradientBuckets::kEager;
-  }
-  if (spec.policy.starts_with("deepcompile-")) {
-    spec.options.release = ReleaseMode::kRecordStream;
-    spec.options.buffer_lifetime = BufferLifetime::kPr8036;
-    spec.options.offload_period = OffloadPeriod::kMicroStep;
-  }
-  if (spec.policy == "deepcompile-0.17.1") {
-    spec.options.release = ReleaseMode::kEventOrdered;
-    spec.options.buffer_lifetime = BufferLifetime::kPermanent;
-    spec.options.gradient_reduction = GradientReduction::kEachMicroStep;
-  }
-}
-
 /// DeepCompile's compiled graphs are predicted for DeepSpeed, which runs them alone, and so with
-/// its handling of gradients: the norm among it, unless the file says otherwise.
-void SetHandlingDefaults(const Json& document, PlanSpec& spec) {
-  const bool runs_in_deepspeed =
-      spec.policy.starts_with("deepcompile-") && document.value("backend", Json()) == "inductor";
-  const Json handling =
-      document.value("gradient_handling", Json(runs_in_deepspeed ? "deepspeed" : "lean"));
-  if (handling == "deepspeed") {
+/// its handling of gradients, unless the file says otherwise.
+void SetHandlingDefault(const Json& document, PlanSpec& spec) {
+  if (spec.policy.starts_with("deepcompile-") && document.value("backend", Json()) == "inductor") {
     spec.options.gradient_handling = GradientHandling::kDeepSpeed;
-    spec.options.compute_grad_norm = true;
   }
 }
 
@@ -148,8 +122,8 @@ PlanSpec ReadPlanSpec(const Json& document, const Locator& locate) {
   PlanSpec spec;
   object.Require("format");
   object.Required("policy", ReadString, spec.policy);
-  SetPolicyDefaults(spec);
-  SetHandlingDefaults(document, spec);
+  SetPolicyDefaults(spec.policy, spec.options);
+  SetHandlingDefault(document, spec);
   ReadScheduleOptions(object, spec.options);
   constexpr std::int64_t kMostAhead = 1'000'000;
   if (object.Optional("gather_ahead", ReadInteger, spec.gather_ahead) &&

@@ -75,6 +75,9 @@ class Hasher {
         (options.parameter_alignment ? 1ULL << 61U : 0U) |
         (options.gradient_handling == GradientHandling::kDeepSpeed ? 1ULL << 62U : 0U));
     Add(static_cast<std::uint64_t>(options.allocator));
+    if (options.offload_parameters) {
+      Add(1);
+    }
   }
   CandidateHash hash() const { return hash_; }
 

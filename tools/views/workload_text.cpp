@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "model/base/text.h"
+#include "model/cost/kernel_models.h"
 #include "model/cost/kernel_traits.h"
 #include "model/graph/step_facts.h"
 #include "model/ir/graph_names.h"

@@ -96,8 +96,9 @@ TEST(MultiprocessorShareTest, WithoutTilesTheClassCounts) {
 TEST(MultiprocessorShareTest, AResultThatNobodyWantsHasNoTiles) {
   const Graph graph = ParseGraphText(
       "graph first 1 tokens\n"
+      "input g bfloat16[8192,8192]\n"
       "input a bfloat16[8192,2048]\ninput b bfloat16[2048,8192]\nforward\n"
-      "  _, w: bfloat16[8192,8192] = aten::convolution_backward(a, b)\n"
+      "  _, w: bfloat16[8192,8192] = aten::convolution_backward(g, a, b)\n"
       "  l: bfloat16[] = aten::sum(w)\n  loss l\n");
   Kernel kernel;
   kernel.name = "sm90_xmma_wgrad_128x256x64";

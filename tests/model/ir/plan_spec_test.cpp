@@ -1,5 +1,10 @@
+#include <fstream>
+#include <set>
+#include <string>
+
 #include <gtest/gtest.h>
 
+#include "model/ir/plan_options.h"
 #include "model/ir/plan_reader.h"
 #include "tests/support/error_text.h"
 #include "tests/support/row_name.h"
@@ -338,6 +343,38 @@ TEST(PlanSpecTest, OtherFormatsAreRefused) {
   EXPECT_EQ(ErrorText([] { Read(Json::parse(R"({"format": "dc-plan/1"})")); }),
             "p: /format: expected a document with \"format\": \"dc-plan-spec/1\", found "
             "\"dc-plan/1\"");
+}
+
+// The table of options is the table of the page.
+TEST(PlanOptionsTest, AreTheRowsOfTheReference) {
+  std::ifstream page(std::string(DCSIM_SOURCE_DIR) + "/docs/reference/plans.md");
+  std::set<std::string> rows;
+  for (std::string line; std::getline(page, line);) {
+    rows.insert(line);
+  }
+  for (const PlanOption& option : PlanOptions()) {
+    const std::string row = "| `" + std::string(option.key) + "` | " + option.ValuesText() + " | " +
+                            option.DefaultText() + " | " + std::string(option.meaning) + " |";
+    EXPECT_TRUE(rows.contains(row)) << row;
+  }
+}
+
+// What is printed is read again, into the field of the option.
+TEST(PlanOptionsTest, EachIsReadAsItIsPrinted) {
+  const PlanSpec unusual = UnusualSpec();
+  const ScheduleOptions defaults;
+  for (const PlanOption& option : PlanOptions()) {
+    ScheduleOptions read = defaults;
+    const Json alone = {{option.key, option.print(option, unusual.options)}};
+    Faults faults(PointerLocator("o"));
+    const Path root;
+    ObjectReader object(alone, root, faults);
+    option.read(option, object, read);
+    faults.ThrowIfAny();
+    EXPECT_EQ(option.print(option, read), option.print(option, unusual.options)) << option.key;
+    const bool changed = option.print(option, read) != option.print(option, defaults);
+    EXPECT_EQ(read == defaults, !changed) << option.key;
+  }
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "model/ir/plan_options.h"
 #include "model/passes/resolve.h"
 #include "tests/sim/search/search_kit.h"
 #include "tests/sim/test_cluster.h"
@@ -54,6 +55,28 @@ TEST(SearchSpaceTest, NamesEveryFault) {
   EXPECT_NE(text.find("/options/stage/1"), std::string::npos) << text;
   EXPECT_NE(text.find("did you mean 'reduce_bucket'"), std::string::npos) << text;
   EXPECT_NE(text.find("did you mean 'most_ahead'"), std::string::npos) << text;
+}
+
+// Each option of plans that has no default in print, too.
+TEST(SearchSpaceTest, EveryOptionOfPlansIsOne) {
+  for (const PlanOption& option : PlanOptions()) {
+    if (option.key != "backend") {
+      Json options = {{"stage", 2}};
+      options[option.key] = option.print(option, {});
+      options["stage"] = 2;
+      EXPECT_EQ(Read(options).options.size(), 1U) << option.key;
+    }
+  }
+  EXPECT_EQ(Read({{"stage", 2},
+                  {"gradient_buckets", "eager"},
+                  {"overlap_comm", {false, true}},
+                  {"gradient_handling", {"lean", "deepspeed"}}})
+                .options.size(),
+            4U);
+  EXPECT_EQ(ErrorText([] {
+              Read({{"stage", 2}, {"backend", "inductor"}});
+            }),
+            "space.yaml: /options/backend: a search has one backend; name it with --backend");
 }
 
 // Once, however many values it has.
