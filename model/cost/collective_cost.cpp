@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "model/base/scaled.h"
+#include "model/cost/collective_models.h"
 #include "model/cost/collective_tables.h"
 #include "model/cost/group_channels.h"
 
@@ -19,98 +20,10 @@ namespace {
 /// 2.28.9, src/include/device.h, ncclMaxKernelArgsSize and ncclDevWorkColl.
 constexpr std::size_t kCallsInArguments = 32;
 
-/// A payload whose time is that of starting: bytes hardly count.
-constexpr Bytes kNextToNothing = Bytes(64 << 10);
-
-double RingLatency(const Cluster& cluster, CollectiveKind kind, int ranks) {
-  return static_cast<double>(RingTime(cluster, kind, Bytes(0), ranks).ns());
-}
-
-/// A collective over one number of ranks: what it takes to start, and what the rest would take if
-/// the whole payload went through each GPU's links instead of (n-1)/n of it.
-struct RankTime {
-  double ranks = 0;
-  double start = 0;  // ns
-  double whole = 0;  // ns
-};
-
-RankTime SplitTime(const Cluster& cluster,
-                   CollectiveKind kind,
-                   Bytes payload,
-                   const CollectiveTable& table,
-                   double calls) {
-  const Estimate time = *FindTableTime(cluster, kind, payload, table.ranks, calls);
-  const CollectivePoint& least = table.points.front();
-  const auto first = static_cast<double>(least.time.ns());
-  const double start = least.payload <= kNextToNothing
-                           ? first
-                           : std::min(first, RingLatency(cluster, kind, table.ranks));
-  const double ranks = table.ranks;
-  const double rest = std::max(0.0, static_cast<double>(time.time.ns()) - start);
-  return {ranks, start, rest * ranks / (ranks - 1)};
-}
-
-/// The tables of single calls whose numbers of ranks are nearest to `ranks`, nearest first.
-std::vector<const CollectiveTable*> NearestRanks(const Cluster& cluster,
-                                                 CollectiveKind kind,
-                                                 int ranks) {
-  std::vector<const CollectiveTable*> tables;
-  for (const CollectiveTable& table : cluster.collectives) {
-    if (table.kind == kind && table.calls == 1 && table.nodes == 1 &&
-        TableApplies(cluster, table)) {
-      tables.push_back(&table);
-    }
-  }
-  std::stable_sort(tables.begin(), tables.end(),
-                   [&](const CollectiveTable* a, const CollectiveTable* b) {
-                     return std::abs(a->ranks - ranks) < std::abs(b->ranks - ranks);
-                   });
-  return tables;
-}
-
-/// What tables of other numbers of ranks on one node say, or nothing.
-std::optional<Estimate> ExtendTables(
-    const Cluster& cluster, CollectiveKind kind, Bytes payload, int ranks, double calls) {
-  const auto tables = NearestRanks(cluster, kind, ranks);
-  if (tables.empty() || cluster.NodesOf(ranks) > 1) {
-    return std::nullopt;
-  }
-  const double n = ranks;
-  const RankTime near = SplitTime(cluster, kind, payload, *tables[0], calls);
-  double start = near.start;
-  double whole = near.whole;
-  if (tables.size() == 1) {
-    start += RingLatency(cluster, kind, ranks) - RingLatency(cluster, kind, tables[0]->ranks);
-  } else {
-    const RankTime far = SplitTime(cluster, kind, payload, *tables[1], calls);
-    const auto inverse_square = [](double count) { return 1 / (count * count); };
-    start += (near.start - far.start) / (near.ranks - far.ranks) * (n - near.ranks);
-    whole += (near.whole - far.whole) / (inverse_square(near.ranks) - inverse_square(far.ranks)) *
-             (inverse_square(n) - inverse_square(near.ranks));
-  }
-  const double ns = std::max(0.0, start) + std::max(0.0, whole) * (n - 1) / n;
-  const MeasuredDistance distance{OctavesToTable(*tables[0], payload),
-                                  std::abs(std::log2(n / near.ranks))};
-  return Estimate{std::max(Duration::FromNs(1), NearestNs(ns)), Source::kEstimated, distance};
-}
-
 /// CollectiveTime of tensors that begin at multiples of 16 bytes, their parts too.
 Estimate AlignedTime(
     const Cluster& cluster, CollectiveKind kind, Bytes payload, int ranks, double calls) {
-  if (ranks == 1 && kind == CollectiveKind::kAllReduce) {
-    return {Duration(), Source::kEstimated};
-  }
-  if (ranks == 1) {
-    return {std::max(CopyTime(cluster.gpu, payload), cluster.gpu.shortest_kernel),
-            Source::kEstimated};
-  }
-  if (const auto measured = FindTableTime(cluster, kind, payload, ranks, calls)) {
-    return *measured;
-  }
-  if (const auto extended = ExtendTables(cluster, kind, payload, ranks, calls)) {
-    return *extended;
-  }
-  return {RingTime(cluster, kind, payload, ranks), Source::kEstimated, {}, /*of_link=*/true};
+  return PriceOf({kind, payload, ranks, calls}, cluster).whole;
 }
 
 /// What a gather that takes `time` otherwise takes longer.
@@ -175,30 +88,11 @@ void AddShortCalls(const Cluster& cluster,
 
 }  // namespace
 
-Duration RingTime(const Cluster& cluster, CollectiveKind kind, Bytes payload, int ranks) {
-  const bool spans_nodes = cluster.NodesOf(ranks) > 1 && cluster.inter_node.has_value();
-  const Link& link = spans_nodes ? *cluster.inter_node : cluster.intra_node;
-  const BytesPerSecond bandwidth =
-      spans_nodes ? std::min(link.bus_bandwidth, cluster.intra_node.bus_bandwidth)
-                  : link.bus_bandwidth;
-  const std::int64_t passes = kind == CollectiveKind::kAllReduce ? 2 : 1;
-  const std::int64_t steps = passes * (ranks - 1);
-  const double wire = static_cast<double>(payload.count()) * static_cast<double>(steps) / ranks;
-  const Bytes sent(static_cast<std::int64_t>(std::ceil(wire)));
-  return link.latency + link.hop_latency * steps + TransferTime(sent, bandwidth);
-}
-
 DeviceUse CollectiveUse(Engine engine, int ranks) {
   if (ranks == 1) {
     return DeviceUse::kSideStreaming;
   }
   return engine == Engine::kNccl ? DeviceUse::kCollective : DeviceUse::kCopyEngine;
-}
-
-Duration CopyTime(const GpuSpec& gpu, Bytes bytes) {
-  const auto rate = static_cast<std::int64_t>(static_cast<double>(gpu.memory_bandwidth.count()) *
-                                              gpu.bandwidth_efficiency);
-  return TransferTime(bytes * 2, BytesPerSecond(std::max<std::int64_t>(1, rate)));
 }
 
 Duration CollectiveStart(const Cluster& cluster, int ranks) {

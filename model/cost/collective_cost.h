@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "model/cost/cluster.h"
+#include "model/cost/collective_traits.h"
 #include "model/cost/estimate.h"
 
 namespace dcsim {
@@ -42,13 +43,7 @@ struct GroupShape {
 /// time beyond the smallest payload's; w is what a call more on a channel adds in the smallest
 /// group of the nearest table of more than 32 calls (interpolated).
 ///
-/// Without a table of this number of ranks n, NCCL's tables of the two numbers a and b nearest to
-/// it on a node (estimated): T(n) = start(n) + (n-1)/n * whole(n), where start, the time of the
-/// smallest payload if that is at most 64 KiB (else RingTime's latency if that is less), is a
-/// straight line over the ranks, and whole one over 1/n^2. With tables of one number, `whole` stays
-/// and RingTime's hops change start. Without any, RingTime (`of_link`). Source: this law gives the
-/// tables of 8 H200s that were measured on another day from those of 2 and 4 to 2.5 % above 64 MiB
-/// (collective_cost_test).
+/// By the first of CollectiveModels that knows the call, its tensors at multiples of 16 bytes.
 Estimate CollectiveTime(const Cluster& cluster,
                         CollectiveKind kind,
                         Bytes payload,
@@ -58,20 +53,9 @@ Estimate CollectiveTime(const Cluster& cluster,
 /// What a collective occupies of the GPU: one rank copies on its own GPU, behind other work.
 DeviceUse CollectiveUse(Engine engine, int ranks);
 
-/// A copy within the GPU's memory, at the bandwidth that streaming kernels reach.
-Duration CopyTime(const GpuSpec& gpu, Bytes bytes);
-
 /// WorkCost::start of NCCL's: of one rank's copy the time that its kernel starts behind what lets
 /// it; those of several ranks have gaps in which ranks meet, too.
 Duration CollectiveStart(const Cluster& cluster, int ranks);
-
-/// One call of a collective, whose tensor begins `offset` behind a multiple of 16 bytes.
-struct CollectivePart {
-  Bytes payload;
-  Bytes offset;
-  bool shifted_shard = false;  // of a gather: each rank reads its own part from no multiple of 16
-                               // bytes (ShiftedShards)
-};
 
 /// Of all calls together.
 Bytes PayloadOf(std::span<const CollectivePart> parts);
@@ -101,15 +85,5 @@ Share GroupDemand(const Cluster& cluster,
                   CollectiveKind kind,
                   std::span<const CollectivePart> parts,
                   int ranks);
-
-/// The latency-bandwidth fallback, rounded up to whole ns:
-///
-///   latency + steps * hop_latency + wire / bus_bandwidth,
-///
-/// with steps = n - 1 and wire = (n-1)/n * payload for all-gather and reduce-scatter, and twice
-/// both for all-reduce. One node's ring uses `intra_node`; a ring over several nodes the slower of
-/// both links' bandwidths and `inter_node`'s latencies. Source: NCCL src/graph/tuning.cc (ring),
-/// nccl-tests doc/PERFORMANCE.md (bus bandwidth).
-Duration RingTime(const Cluster& cluster, CollectiveKind kind, Bytes payload, int ranks);
 
 }  // namespace dcsim

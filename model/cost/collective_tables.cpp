@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <vector>
 
 #include "model/base/scaled.h"
-#include "model/cost/collective_cost.h"
+#include "model/cost/ring_time.h"
 
 namespace dcsim {
 namespace {
@@ -77,6 +79,103 @@ Estimate TableTime(const CollectiveTable& table, Bytes payload, Duration latency
   return time;
 }
 
+std::optional<Estimate> FindTableTime(
+    const Cluster& cluster, CollectiveKind kind, Bytes payload, int ranks, double calls) {
+  const NearestTables tables = FindTables(cluster, kind, ranks, calls);
+  if (tables.fewer == nullptr && tables.more == nullptr) {
+    return std::nullopt;
+  }
+  const Duration latency = RingTime(cluster, kind, Bytes(0), ranks);
+  const bool one_side = tables.fewer == nullptr || tables.more == nullptr;
+  if (one_side || tables.fewer->calls == calls) {
+    return TableTime(tables.fewer == nullptr ? *tables.more : *tables.fewer, payload, latency);
+  }
+  const Estimate fewer = TableTime(*tables.fewer, payload, latency);
+  const Estimate more = TableTime(*tables.more, payload, latency);
+  const double share = std::log(calls / tables.fewer->calls) /
+                       std::log(1.0 * tables.more->calls / tables.fewer->calls);
+  const double ns = static_cast<double>(fewer.time.ns()) +
+                    share * static_cast<double>((more.time - fewer.time).ns());
+  return Estimate{NearestNs(ns),
+                  std::max({fewer.source, more.source, Source::kInterpolated}),
+                  {std::max(fewer.distance.sizes, more.distance.sizes), 0}};
+}
+
+/// A payload whose time is that of starting: bytes hardly count.
+constexpr Bytes kNextToNothing = Bytes(64 << 10);
+
+double RingLatency(const Cluster& cluster, CollectiveKind kind, int ranks) {
+  return static_cast<double>(RingTime(cluster, kind, Bytes(0), ranks).ns());
+}
+
+/// A collective over one number of ranks: what it takes to start, and what the rest would take if
+/// the whole payload went through each GPU's links instead of (n-1)/n of it.
+struct RankTime {
+  double ranks = 0;
+  double start = 0;  // ns
+  double whole = 0;  // ns
+};
+
+RankTime SplitTime(const Cluster& cluster,
+                   CollectiveKind kind,
+                   Bytes payload,
+                   const CollectiveTable& table,
+                   double calls) {
+  const Estimate time = *FindTableTime(cluster, kind, payload, table.ranks, calls);
+  const CollectivePoint& least = table.points.front();
+  const auto first = static_cast<double>(least.time.ns());
+  const double start = least.payload <= kNextToNothing
+                           ? first
+                           : std::min(first, RingLatency(cluster, kind, table.ranks));
+  const double ranks = table.ranks;
+  const double rest = std::max(0.0, static_cast<double>(time.time.ns()) - start);
+  return {ranks, start, rest * ranks / (ranks - 1)};
+}
+
+/// The tables of single calls whose numbers of ranks are nearest to `ranks`, nearest first.
+std::vector<const CollectiveTable*> NearestRanks(const Cluster& cluster,
+                                                 CollectiveKind kind,
+                                                 int ranks) {
+  std::vector<const CollectiveTable*> tables;
+  for (const CollectiveTable& table : cluster.collectives) {
+    if (table.kind == kind && table.calls == 1 && table.nodes == 1 &&
+        TableApplies(cluster, table)) {
+      tables.push_back(&table);
+    }
+  }
+  std::stable_sort(tables.begin(), tables.end(),
+                   [&](const CollectiveTable* a, const CollectiveTable* b) {
+                     return std::abs(a->ranks - ranks) < std::abs(b->ranks - ranks);
+                   });
+  return tables;
+}
+
+/// What tables of other numbers of ranks on one node say, or nothing.
+std::optional<Estimate> ExtendTables(
+    const Cluster& cluster, CollectiveKind kind, Bytes payload, int ranks, double calls) {
+  const auto tables = NearestRanks(cluster, kind, ranks);
+  if (tables.empty() || cluster.NodesOf(ranks) > 1) {
+    return std::nullopt;
+  }
+  const double n = ranks;
+  const RankTime near = SplitTime(cluster, kind, payload, *tables[0], calls);
+  double start = near.start;
+  double whole = near.whole;
+  if (tables.size() == 1) {
+    start += RingLatency(cluster, kind, ranks) - RingLatency(cluster, kind, tables[0]->ranks);
+  } else {
+    const RankTime far = SplitTime(cluster, kind, payload, *tables[1], calls);
+    const auto inverse_square = [](double count) { return 1 / (count * count); };
+    start += (near.start - far.start) / (near.ranks - far.ranks) * (n - near.ranks);
+    whole += (near.whole - far.whole) / (inverse_square(near.ranks) - inverse_square(far.ranks)) *
+             (inverse_square(n) - inverse_square(near.ranks));
+  }
+  const double ns = std::max(0.0, start) + std::max(0.0, whole) * (n - 1) / n;
+  const MeasuredDistance distance{OctavesToTable(*tables[0], payload),
+                                  std::abs(std::log2(n / near.ranks))};
+  return Estimate{std::max(Duration::FromNs(1), NearestNs(ns)), Source::kEstimated, distance};
+}
+
 }  // namespace
 
 bool TableApplies(const Cluster& cluster, const CollectiveTable& table) {
@@ -99,26 +198,14 @@ double OctavesToTable(const CollectiveTable& table, Bytes payload) {
   return above == points.end() ? below : std::min(below, octaves_to(*above));
 }
 
-std::optional<Estimate> FindTableTime(
-    const Cluster& cluster, CollectiveKind kind, Bytes payload, int ranks, double calls) {
-  const NearestTables tables = FindTables(cluster, kind, ranks, calls);
-  if (tables.fewer == nullptr && tables.more == nullptr) {
-    return std::nullopt;
-  }
-  const Duration latency = RingTime(cluster, kind, Bytes(0), ranks);
-  const bool one_side = tables.fewer == nullptr || tables.more == nullptr;
-  if (one_side || tables.fewer->calls == calls) {
-    return TableTime(tables.fewer == nullptr ? *tables.more : *tables.fewer, payload, latency);
-  }
-  const Estimate fewer = TableTime(*tables.fewer, payload, latency);
-  const Estimate more = TableTime(*tables.more, payload, latency);
-  const double share = std::log(calls / tables.fewer->calls) /
-                       std::log(1.0 * tables.more->calls / tables.fewer->calls);
-  const double ns = static_cast<double>(fewer.time.ns()) +
-                    share * static_cast<double>((more.time - fewer.time).ns());
-  return Estimate{NearestNs(ns),
-                  std::max({fewer.source, more.source, Source::kInterpolated}),
-                  {std::max(fewer.distance.sizes, more.distance.sizes), 0}};
+std::optional<CollectivePrice> TablePrice(const CollectiveTraits& of, const Cluster& cluster) {
+  const auto time = FindTableTime(cluster, of.kind, of.payload, of.ranks, of.calls);
+  return time ? std::optional(CollectivePrice{*time}) : std::nullopt;
+}
+
+std::optional<CollectivePrice> OtherRanksPrice(const CollectiveTraits& of, const Cluster& cluster) {
+  const auto time = ExtendTables(cluster, of.kind, of.payload, of.ranks, of.calls);
+  return time ? std::optional(CollectivePrice{*time}) : std::nullopt;
 }
 
 }  // namespace dcsim

@@ -2,7 +2,7 @@
 
 #include "model/base/scaled.h"
 #include "model/cost/collective_cost.h"
-#include "model/cost/copy_gather_time.h"
+#include "model/cost/collective_models.h"
 
 namespace dcsim {
 namespace {
@@ -25,8 +25,13 @@ std::vector<CollectivePart> CallsOf(const std::vector<bool>& shifted_shards,
 WorkCost CopyEngineCost(const Cluster& cluster,
                         const std::vector<bool>& shifted_shards,
                         const Collective& collective) {
-  const CopyGather gather =
-      CopyGatherTime(cluster, CallsOf(shifted_shards, collective), collective.ranks);
+  const std::vector<CollectivePart> parts = CallsOf(shifted_shards, collective);
+  const CollectivePrice gather = PriceOf({.kind = collective.kind,
+                                          .payload = collective.payload(),
+                                          .ranks = collective.ranks,
+                                          .engine = collective.engine,
+                                          .parts = parts},
+                                         cluster);
   const double copies = static_cast<double>(collective.launches()) * collective.ranks;
   return {.device = gather.whole.time,
           .host = Scaled(cluster.host.copy, copies),

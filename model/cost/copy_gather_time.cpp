@@ -1,9 +1,12 @@
 #include "model/cost/copy_gather_time.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "model/base/error.h"
+#include "model/cost/cluster.h"
+#include "model/cost/one_rank_time.h"
 
 namespace dcsim {
 namespace {
@@ -25,14 +28,14 @@ double CrowdedCopies(const CopyEngines& engines, int ranks) {
   return ranks <= 2 ? 1 : 1 + engines.crowding * (ranks - 2) / (ranks - 1);
 }
 
-CopyGather CopyGatherTime(const Cluster& cluster,
-                          std::span<const CollectivePart> tensors,
-                          int ranks) {
-  CopyGather gather;
+CollectivePrice CopyGatherTime(const Cluster& cluster,
+                               std::span<const CollectivePart> tensors,
+                               int ranks) {
+  CollectivePrice gather;
   if (ranks == 1) {
     for (const CollectivePart& tensor : tensors) {
       gather.own_shards +=
-          CollectiveTime(cluster, CollectiveKind::kAllGather, tensor.payload, ranks).time;
+          OneRankPrice({CollectiveKind::kAllGather, tensor.payload, ranks}, cluster)->whole.time;
     }
     gather.whole = {gather.own_shards, Source::kEstimated};
     return gather;
@@ -57,6 +60,12 @@ CopyGather CopyGatherTime(const Cluster& cluster,
   gather.whole.of_link = !cluster.copy_engines;
   gather.whole.distance.ranks = std::log2(static_cast<double>(cluster.gpus_per_node) / ranks);
   return gather;
+}
+
+std::optional<CollectivePrice> CopyGatherPrice(const CollectiveTraits& of, const Cluster& cluster) {
+  return of.engine == Engine::kCopyEngine
+             ? std::optional(CopyGatherTime(cluster, of.parts, of.ranks))
+             : std::nullopt;
 }
 
 }  // namespace dcsim

@@ -1,18 +1,13 @@
 #pragma once
 
+#include <optional>
 #include <span>
 
-#include "model/cost/cluster.h"
-#include "model/cost/collective_cost.h"
-#include "model/cost/estimate.h"
+#include "model/cost/collective_traits.h"
 
 namespace dcsim {
 
-/// A gather by copy engines, alone on its rank.
-struct CopyGather {
-  Estimate whole;       // from its start to the end of its last copy
-  Duration own_shards;  // WorkCost::own_shard of it: its last copies, within the GPU
-};
+struct CopyEngines;
 
 /// How many times as long copies from other GPUs take where all ranks gather, and have drifted
 /// apart: of n ranks each of n - 2 others reads from the same GPU in a (n - 1)th of its time.
@@ -31,8 +26,11 @@ double CrowdedCopies(const CopyEngines& engines, int ranks);
 /// Measured where the cluster says what its copy engines do, for as many ranks as it has GPUs a
 /// node, estimated for others; without that a copy goes at intra_node's bandwidth (estimated).
 /// Throws Error for ranks on several nodes: a GPU reads the memory of those of its node alone.
-CopyGather CopyGatherTime(const Cluster& cluster,
-                          std::span<const CollectivePart> tensors,
-                          int ranks);
+CollectivePrice CopyGatherTime(const Cluster& cluster,
+                               std::span<const CollectivePart> tensors,
+                               int ranks);
+
+/// The same; none of other collectives than gathers by copy engines.
+std::optional<CollectivePrice> CopyGatherPrice(const CollectiveTraits& of, const Cluster& cluster);
 
 }  // namespace dcsim

@@ -1,6 +1,6 @@
 #include "sim/search/gather_task.h"
 
-#include "model/cost/copy_gather_time.h"
+#include "model/cost/collective_models.h"
 
 namespace dcsim {
 
@@ -18,7 +18,12 @@ GpuTask GatherTask(const Cluster& cluster,
     task.launches = ranks == 1 ? static_cast<std::int32_t>(parts.size()) : 1;
     task.start = CollectiveStart(cluster, ranks).ns();
   } else {
-    const CopyGather gather = CopyGatherTime(cluster, parts, ranks);
+    const CollectivePrice gather = PriceOf({.kind = kGather,
+                                            .payload = PayloadOf(parts),
+                                            .ranks = ranks,
+                                            .engine = engine,
+                                            .parts = parts},
+                                           cluster);
     task.device = gather.whole.time.ns();
     task.own_shard = gather.own_shards.ns();
     task.beside_memory = cluster.gpu.contention.GatherLongerBesideMemory(ranks);

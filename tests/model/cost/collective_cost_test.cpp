@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "model/cost/ring_time.h"
 #include "tests/model/cost/cluster_document.h"
 #include "tests/support/row_name.h"
 #include "tools/common/load.h"

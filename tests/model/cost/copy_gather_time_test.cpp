@@ -29,7 +29,7 @@ TEST(CopyGatherTimeTest, RanksBeyondTwoCrowd) {
 // 3 us, four copies of 2 us, 6 MB from others at 400 GB/s half as long again, 2 MB of its own.
 TEST(CopyGatherTimeTest, OneTensorOverFourGpus) {
   const CollectivePart tensor{Bytes(8'000'000), Bytes(0)};
-  const CopyGather gather = CopyGatherTime(WithCopyEngines(), {&tensor, 1}, 4);
+  const CollectivePrice gather = CopyGatherTime(WithCopyEngines(), {&tensor, 1}, 4);
   EXPECT_EQ(gather.whole.time.ns(), 3'000 + 4 * 2'000 + 22'500 + 4'000);
   EXPECT_EQ(gather.own_shards.ns(), 2'000 + 4'000);
   EXPECT_EQ(gather.whole.source, Source::kMeasured);
@@ -38,7 +38,7 @@ TEST(CopyGatherTimeTest, OneTensorOverFourGpus) {
 // One start, and each tensor's copies; of two ranks nobody else reads from the other GPU.
 TEST(CopyGatherTimeTest, TensorsOfOneLaunchShareItsStart) {
   const std::vector<CollectivePart> tensors{{Bytes(4'000'000), Bytes(0)}, {Bytes(0), Bytes(0)}};
-  const CopyGather gather = CopyGatherTime(WithCopyEngines(), tensors, 2);
+  const CollectivePrice gather = CopyGatherTime(WithCopyEngines(), tensors, 2);
   EXPECT_EQ(gather.whole.time.ns(), 3'000 + 2 * 2 * 2'000 + 5'000 + 4'000);
   EXPECT_EQ(gather.own_shards.ns(), 2 * 2'000 + 4'000);
   EXPECT_EQ(gather.whole.source, Source::kEstimated) << "of a cluster of four GPUs";
@@ -47,7 +47,7 @@ TEST(CopyGatherTimeTest, TensorsOfOneLaunchShareItsStart) {
 // 6 us of latency and 3 MB at the link's 400 GB/s; 1 MB of its own.
 TEST(CopyGatherTimeTest, UnmeasuredCopyEnginesGoAtTheLinksBandwidth) {
   const CollectivePart tensor{Bytes(4'000'000), Bytes(0)};
-  const CopyGather gather = CopyGatherTime(TestCluster(), {&tensor, 1}, 4);
+  const CollectivePrice gather = CopyGatherTime(TestCluster(), {&tensor, 1}, 4);
   EXPECT_EQ(gather.whole.time.ns(), 6'000 + 7'500 + 2'000);
   EXPECT_EQ(gather.whole.source, Source::kEstimated);
 }
@@ -66,7 +66,7 @@ TEST(CopyGatherTimeTest, RanksOfSeveralNodesAreRefused) {
 // Copies within the GPU, one by one: 16 us, and no less than the shortest kernel.
 TEST(CopyGatherTimeTest, OneRankCopiesItsOwnTensors) {
   const std::vector<CollectivePart> tensors{{Bytes(8'000'000), Bytes(0)}, {Bytes(8), Bytes(0)}};
-  const CopyGather gather = CopyGatherTime(WithCopyEngines(), tensors, 1);
+  const CollectivePrice gather = CopyGatherTime(WithCopyEngines(), tensors, 1);
   EXPECT_EQ(gather.whole.time.ns(), 16'000 + 2'000);
   EXPECT_EQ(gather.own_shards, gather.whole.time);
 }
