@@ -21,6 +21,7 @@ std::vector<Plan> OwnStarts(const LoadedSearch& loaded) {
     stages.insert(each.stage);
   }
   std::vector<Plan> plans;
+  plans.reserve(stages.size());
   for (const int stage : stages) {
     plans.push_back(DeepSpeedPlan(loaded, NewestDeepCompile(), stage));
   }
