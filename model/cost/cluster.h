@@ -116,8 +116,11 @@ struct HostCosts {
   Duration segment;           // one cudaMalloc or cudaFree
   Duration first_call;        // what the first call of an operator takes longer in a process
   Duration first_collective;  // the same of its first collective, for each rank
-  Duration record;       // an event behind a freed tensor that another stream used (record_stream)
-  Duration take_back;    // of such memory, at an allocation behind its event
+  Duration record;     // an event behind a freed tensor that another stream used (record_stream)
+  Duration take_back;  // of such memory, at an allocation behind its event
+  Duration python_operator;  // a call of an operator from Python, besides its launches
+  Duration autograd_node;    // a parameter's gradient handed to it
+  Duration compiled_graph;   // a compiled graph, from its call to its first launch
   int launch_queue = 0;  // kernels of a stream that have not ended, beyond which a launch waits;
                          // 0: no limit
   std::string source;

@@ -22,6 +22,11 @@ constexpr double kTakeBackOfLaunch = 0.24;
 // The same, of first steps: medians of 78 on two and four H200s (docs/design/memory.md, When events
 // pass).
 constexpr Duration kFirstCall = Duration::FromUs(13'000);
+/// Of calls from Python. Source: a step of llama-3.2-1b under DeepSpeed's ZeRO-1 on one H200, 2.1,
+/// 1.3 and 380 launches of 6.66 us there (docs/lab/deepspeed.md).
+constexpr double kPythonOfLaunch = 2.1;
+constexpr double kAutogradOfLaunch = 1.3;
+constexpr double kGraphOfLaunch = 380;
 constexpr Duration kFirstCollective = Duration::FromUs(80'000);
 
 /// A time of the host that has a value where the file has none.
@@ -43,6 +48,9 @@ HostCosts ReadHostCosts(const Json& value, const Path& path, Faults& faults) {
   host.segment = HostTime(object, "segment", kSegment);
   host.record = HostTime(object, "record", Scaled(host.launch, kRecordOfLaunch));
   host.take_back = HostTime(object, "take_back", Scaled(host.launch, kTakeBackOfLaunch));
+  host.python_operator = HostTime(object, "python_operator", Scaled(host.launch, kPythonOfLaunch));
+  host.autograd_node = HostTime(object, "autograd_node", Scaled(host.launch, kAutogradOfLaunch));
+  host.compiled_graph = HostTime(object, "compiled_graph", Scaled(host.launch, kGraphOfLaunch));
   host.first_call = HostTime(object, "first_call", kFirstCall);
   host.first_collective = HostTime(object, "first_collective", kFirstCollective);
   host.launch_queue = kLaunchQueue;

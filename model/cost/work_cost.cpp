@@ -280,6 +280,17 @@ std::array<double, kDeviceUses> ClockFactors(const CostInputs& inputs, double cl
   return factors;
 }
 
+/// Adds what the host does in Python. A task's first launch comes behind its share of it.
+void AddPython(const Work& work, const HostCosts& host, WorkCost& cost) {
+  const Duration calls = host.python_operator * work.python.operators +
+                         host.autograd_node * work.python.autograd_nodes +
+                         host.compiled_graph * work.python.graphs;
+  cost.host += calls;
+  if (work.launches > 1) {
+    cost.further += calls - Scaled(calls, 1.0 / work.launches);
+  }
+}
+
 }  // namespace
 
 DeviceUse UseOf(const KernelTraits& of) {
@@ -325,7 +336,9 @@ std::vector<WorkCost> EstimateWorks(const Schedule& schedule,
   costs.reserve(schedule.works().size());
   for (const Work& work : schedule.works()) {
     WorkCost cost = CostOf(inputs, work);
-    cost.host = Scaled(cost.host + cluster.host.event * work.events, cluster.host_slowdown);
+    cost.host += cluster.host.event * work.events;
+    AddPython(work, cluster.host, cost);
+    cost.host = Scaled(cost.host, cluster.host_slowdown);
     cost.further = Scaled(cost.further, cluster.host_slowdown);
     SlowDown(work, cluster.straggler * clock_factors[static_cast<std::size_t>(cost.use)], cost);
     costs.push_back(cost);

@@ -12,7 +12,7 @@
 namespace dcsim {
 namespace {
 
-constexpr std::array<std::string_view, 31> kTaskKindNames = {"compute",
+constexpr std::array<std::string_view, 32> kTaskKindNames = {"compute",
                                                              "all-gather",
                                                              "wait",
                                                              "release",
@@ -42,7 +42,8 @@ constexpr std::array<std::string_view, 31> kTaskKindNames = {"compute",
                                                              "reload",
                                                              "cast-shard",
                                                              "copy-inputs",
-                                                             "cast-bucket"};
+                                                             "cast-bucket",
+                                                             "host-calls"};
 
 constexpr std::array<std::string_view, kStreamCount> kStreamNames = {
     "compute", "gather", "reduce", "copy", "offload", "reload"};
@@ -117,7 +118,10 @@ std::size_t WorkHash::operator()(const Work& work) const {
   hash = Combine(hash, work.subject);
   hash = Combine(hash, static_cast<std::size_t>(work.moved.count()));
   hash = Combine(hash, static_cast<std::size_t>(work.offset));
-  return Combine(hash, work.concatenates ? 1 : 0);
+  hash = Combine(hash, work.concatenates ? 1 : 0);
+  hash = Combine(hash, work.python.operators);
+  hash = Combine(hash, work.python.autograd_nodes);
+  return Combine(hash, work.python.graphs);
 }
 
 std::size_t CollectiveHash::operator()(const Collective& collective) const {

@@ -48,6 +48,7 @@ enum class TaskKind : std::uint8_t {
   kCastShard,        // this rank's shard to the dtype of its gather (fuse_casts)
   kCopyInputs,       // a micro-step's inputs from pinned host memory, where they are large
   kCastBucket,       // eager buckets: gradients to the dtype of their reduction, or back
+  kHostCalls,        // host: what DeepSpeed and autograd do around the graphs
 };
 
 std::span<const std::string_view> TaskKindNames();
@@ -127,6 +128,15 @@ std::string_view MemoryPatternName(MemoryPattern pattern);
 /// aten/src/ATen/native/cuda/Shape.cu.
 inline constexpr std::int64_t kConcatenatedAtOnce = 128;
 
+/// What the host does in Python for a task, besides launches.
+struct PythonCalls {
+  std::uint32_t operators = 0;       // calls of PyTorch's operators
+  std::uint32_t autograd_nodes = 0;  // that end in a parameter
+  std::uint32_t graphs = 0;          // compiled graphs that are entered
+
+  bool operator==(const PythonCalls&) const = default;
+};
+
 /// What a task asks of device and host. Tasks that ask the same share one Work, so that costs are
 /// looked up once for a recorded op, not once for a micro-step.
 struct Work {
@@ -141,6 +151,7 @@ struct Work {
   Bytes moved;                 // kMemory: bytes read plus bytes written
   std::int64_t offset = 0;     // kReduceGradCopy: elements from the start of the bucket
   bool concatenates = false;   // kMemory over a bucket: at::cat brings its parts together
+  PythonCalls python;
 
   bool operator==(const Work&) const = default;
 };

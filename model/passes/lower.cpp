@@ -181,6 +181,20 @@ bool KeepsBuckets(const Plan& plan, const Graph& graph) {
           *last != LastOf(graph, Direction::kBackward));
 }
 
+std::uint32_t CountTrained(const Graph& graph) {
+  return static_cast<std::uint32_t>(
+      std::count_if(graph.params.begin(), graph.params.end(),
+                    [](const Param& param) { return param.requires_grad; }));
+}
+
+/// DeepSpeed's timer of throughput waits for the device in front of each forward and behind each
+/// micro-step (deepspeed/utils/timer.py, `timers.throughput.synchronized`).
+void AddThroughputTimer(LowerState& state) {
+  if (state.plan.options.gradient_handling == GradientHandling::kDeepSpeed) {
+    AddDeviceSynchronize(state);
+  }
+}
+
 /// A backward graph has been issued. With coalesced reduction, the last one of the step is followed
 /// by the whole of it.
 void AddEndOfGraph(LowerState& state, std::size_t g) {
@@ -196,13 +210,19 @@ void AddEndOfGraph(LowerState& state, std::size_t g) {
   const bool reduces = state.boundary() || !ReducesOnce(options);
   const bool ends_reduction = reduces && (behind ? last : g == LastReducing(state.graph));
   AddEndBackward(state, ends_reduction && !KeepsBuckets(state.plan, state.graph));
+  if (last) {
+    AddHostCalls(state, {.autograd_nodes = CountTrained(state.graph)});
+  }
   AddFreeActivations(state);
 }
 
 void AddMicroStep(LowerState& state, const std::vector<GraphMoments>& events) {
   StartMicroStep(state);
-  AddCopyInputs(state);
   const ScheduleOptions& options = state.plan.options;
+  if (options.stage == 3 && state.micro_step == 0) {  // each parameter is freed before the step
+    AddHostCalls(state, {.operators = static_cast<std::uint32_t>(state.graph.params.size())});
+  }
+  AddCopyInputs(state);
   const bool makes_partition = !HasResidentPartition(options) && state.boundary() &&
                                !ReducesBehindBackward(options) && !state.eager();
   bool in_backward = false;
@@ -215,6 +235,7 @@ void AddMicroStep(LowerState& state, const std::vector<GraphMoments>& events) {
       in_backward = true;
       AddTangents(state, subgraph);
     }
+    AddHostCalls(state, {.graphs = 1});
     AddGraphOps(state, g, events[g]);
     if (subgraph.direction == Direction::kBackward) {
       AddEndOfGraph(state, g);
@@ -343,8 +364,12 @@ void AddSteps(LowerState& state, const Workspaces& workspaces) {
   for (int step = 0; step < state.plan.options.gradient_accumulation_steps; ++step) {
     state.micro_step = static_cast<std::uint16_t>(step);
     AddMicroStep(state, events);
+    if (!state.boundary()) {
+      AddThroughputTimer(state);
+    }
   }
   AddOptimizerStep(state);
+  AddThroughputTimer(state);
 }
 
 /// Reduce buffers that outlive steps, and with which of them a step begins.

@@ -14,6 +14,7 @@ constexpr std::int64_t kFloat64 = 8;  // bytes
 // Of one parameter's part: amax and amin, each found finite by four kernels; and, not, and the sum
 // of what was found.
 constexpr std::size_t kOverflowKernels = 13;
+constexpr std::size_t kOverflowCalls = 7;  // amax, amin, two isfinite, and, not, the sum
 // Scalars behind the norms: of a group, from its parameters' norms to its own; of all, to the total
 // norm and whether it is finite.
 constexpr std::size_t kGroupScalars = 11;
@@ -65,6 +66,7 @@ void AddHostRead(LowerState& state, BufferId found) {
 BufferId AddOverflowCheck(LowerState& state, std::size_t g, BufferId found) {
   TaskDraft draft = ReadingDraft(state, g, MemoryPattern::kNorm, state.PartitionBytes(g) * 2,
                                  CountParts(state, g) * kOverflowKernels);
+  draft.work.python.operators = static_cast<std::uint32_t>(CountParts(state, g) * kOverflowCalls);
   if (found.is_none()) {
     found = AddFloat(state);
     draft.Allocate(found);
@@ -82,12 +84,14 @@ BufferId AddNorms(LowerState& state, std::size_t g, BufferId sum) {
   const std::size_t each = CountParts(state, g);
   TaskDraft widen = ReadingDraft(state, g, MemoryPattern::kWiden,
                                  state.PartitionBytes(g) + Bytes(elements * kFloat64), each);
+  widen.work.python.operators = widen.work.launches;
   widen.Allocate(copy);
   widen.Write(copy);
   state.builder.Add(widen);
   TaskDraft norms = ComputeDraft(state, TaskKind::kGradientNorm, MemoryPattern::kNorm,
                                  Bytes(elements * kFloat64), g);
   norms.work.launches = static_cast<std::uint32_t>(each);
+  norms.work.python.operators = norms.work.launches;
   norms.Read(copy);
   if (sum.is_none()) {
     sum = AddFloat(state);
@@ -104,6 +108,7 @@ void AddScalars(LowerState& state, std::size_t g, BufferId sum, std::size_t laun
   TaskDraft draft = ComputeDraft(state, TaskKind::kGradientNorm, MemoryPattern::kNorm,
                                  Bytes(numbers * kFloat64), g);
   draft.work.launches = static_cast<std::uint32_t>(launches);
+  draft.work.python.operators = draft.work.launches;
   draft.Write(sum);
   state.builder.Add(draft);
 }
@@ -121,11 +126,23 @@ std::vector<std::size_t> Trained(const LowerState& state) {
 
 }  // namespace
 
+void AddHostCalls(LowerState& state, const PythonCalls& calls) {
+  if (state.plan.options.gradient_handling != GradientHandling::kDeepSpeed) {
+    return;
+  }
+  TaskDraft draft = state.Draft(TaskKind::kHostCalls);
+  draft.work.python = calls;
+  state.builder.Add(draft);
+}
+
 void AddGradientChecks(LowerState& state) {
   const ScheduleOptions& options = state.plan.options;
   const std::vector<std::size_t> trained = Trained(state);
   if (trained.empty()) {
     return;
+  }
+  if (options.stage == 3) {  // each parameter is partitioned, though it is already
+    AddHostCalls(state, {.operators = static_cast<std::uint32_t>(state.graph.params.size())});
   }
   if (options.stage != 3) {
     BufferId found;

@@ -290,6 +290,10 @@ void AddEndBackward(LowerState& state, bool releases_buckets);
 /// (lower_optimizer.cpp).
 void AddOptimizerStep(LowerState& state);
 
+/// What the host does in Python besides what tasks ask for, with gradient_handling deepspeed; else
+/// nothing (lower_gradient_handling.cpp).
+void AddHostCalls(LowerState& state, const PythonCalls& calls);
+
 /// What DeepSpeed does with gradients ahead of its optimizer, with gradient_handling deepspeed
 /// (lower_gradient_handling.cpp): the checks of all gradients; a group's gradients as one flat
 /// tensor, where they are not, or None(); their scaling in place.

@@ -85,6 +85,19 @@ TEST(ClusterReaderTest, AllocatorEventsOfTheHostAreOptional) {
   EXPECT_EQ(host().take_back, Duration::FromUs(3));
 }
 
+TEST(ClusterReaderTest, PythonOfTheHostIsOptional) {
+  Json document = ClusterDocument();
+  const auto host = [&] { return ReadCluster(document, PointerLocator("c")).host; };
+  EXPECT_EQ(host().python_operator, Duration::FromNs(10'500));
+  EXPECT_EQ(host().autograd_node, Duration::FromNs(6'500));
+  EXPECT_EQ(host().compiled_graph, Duration::FromUs(1'900));
+  document["host"].update(
+      {{"python_operator", "2 us"}, {"autograd_node", "3 us"}, {"compiled_graph", "4 ms"}});
+  EXPECT_EQ(host().python_operator, Duration::FromUs(2));
+  EXPECT_EQ(host().autograd_node, Duration::FromUs(3));
+  EXPECT_EQ(host().compiled_graph, Duration::FromUs(4'000));
+}
+
 TEST(ClusterReaderTest, FirstCallsOfTheHostAreOptional) {
   Json document = ClusterDocument();
   const auto host = [&] { return ReadCluster(document, PointerLocator("c")).host; };

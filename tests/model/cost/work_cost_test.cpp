@@ -240,6 +240,24 @@ TEST(WorkCostTest, CopyToTheHostTakesTheRateOfAllGpus) {
   EXPECT_EQ(back.source, Source::kEstimated);
 }
 
+// Four launches of 5 us and eight operators of 10.5: the first launch comes behind a quarter.
+TEST(WorkCostTest, CallsFromPythonComeBesideLaunches) {
+  Work work = MemoryWork(MemoryPattern::kNorm, Bytes(8'000'000));
+  work.launches = 4;
+  work.python.operators = 8;
+  const WorkCost cost = CostOf(work);
+  EXPECT_EQ(cost.host, Duration::FromUs(4 * 5 + 84));
+  EXPECT_EQ(cost.further, Duration::FromUs(3 * 5 + 63));
+}
+
+// Two graphs of 1.9 ms, ten nodes of 6.5 us.
+TEST(WorkCostTest, GraphsAndGradientsTakeTheHost) {
+  Work work;
+  work.python = {.autograd_nodes = 10, .graphs = 2};
+  EXPECT_EQ(CostOf(work).host, Duration::FromUs(3'800 + 65));
+  EXPECT_EQ(CostOf(work).device, Duration());
+}
+
 TEST(WorkCostTest, ViewCostsHostTimeOnly) {
   const WorkCost cost = CostOf(OpWork(0));
   EXPECT_EQ(cost.device.ns(), 0);

@@ -110,11 +110,54 @@ TEST(LowerGradientHandlingTest, TheHostReadsWhatRanksFound) {
   EXPECT_TRUE(reads);
 }
 
+/// What the host does in Python, task by task where it does anything.
+std::vector<PythonCalls> PythonOf(const Schedule& schedule) {
+  std::vector<PythonCalls> calls;
+  for (const Task& task : schedule.tasks()) {
+    const PythonCalls& own = schedule.work(task.work).python;
+    if (!(own == PythonCalls())) {
+      calls.push_back(own);
+    }
+  }
+  return calls;
+}
+
+// ZeRO-3 frees and partitions each parameter; both graphs are entered, and autograd ends in each
+// trained parameter. Every gradient is copied and read, and the scalars are calls, too.
+TEST(LowerGradientHandlingTest, TheHostCallsFromPython) {
+  const Graph graph = TwoLayers();
+  const auto all = static_cast<std::uint32_t>(graph.params.size());
+  const std::vector<PythonCalls> expected = {
+      {.operators = all},      {.graphs = 1},      {.graphs = 1},
+      {.autograd_nodes = all}, {.operators = all}, {.operators = all},
+      {.operators = all},      {.operators = 11},  {.operators = 22}};
+  EXPECT_EQ(PythonOf(LowerTiny(HandledSpec(3), graph)), expected);
+  PlanSpec sums = HandledSpec(1);
+  sums.options.compute_grad_norm = false;
+  const auto parts = static_cast<std::uint32_t>(Parts(graph, sums.options));
+  const std::vector<PythonCalls> checks = {
+      {.graphs = 1}, {.graphs = 1}, {.autograd_nodes = all}, {.operators = 7 * parts}};
+  EXPECT_EQ(PythonOf(LowerTiny(sums, graph)), checks);
+}
+
+// Each micro-step ends with a look at the clock, for which the device has to be done.
+TEST(LowerGradientHandlingTest, TheTimerWaitsForTheDeviceBehindEachMicroStep) {
+  PlanSpec spec = HandledSpec(2);
+  spec.options.compute_grad_norm = false;
+  const std::size_t one = Count(LowerTiny(spec, TwoLayers()), TaskKind::kHostSynchronize);
+  spec.options.gradient_accumulation_steps = 3;
+  const Schedule three = LowerTiny(spec, TwoLayers());
+  EXPECT_EQ(Count(three, TaskKind::kHostSynchronize), one + 2);
+  EXPECT_EQ(three.task(TaskId(three.task_count() - 1)).kind, TaskKind::kHostSynchronize);
+}
+
 TEST(LowerGradientHandlingTest, LeanStepsHaveNoneOfIt) {
   PlanSpec spec = TinySpec(3);
   const Schedule schedule = LowerTiny(spec, TwoLayers());
   EXPECT_EQ(Count(schedule, TaskKind::kGradientNorm), 0U);
   EXPECT_EQ(Count(schedule, TaskKind::kClipGradients), 0U);
+  EXPECT_EQ(Count(schedule, TaskKind::kHostSynchronize), 0U);
+  EXPECT_EQ(PythonOf(schedule), std::vector<PythonCalls>());
 }
 
 }  // namespace
