@@ -50,16 +50,6 @@ std::vector<Bytes> KeptBytes(const Schedule& schedule, std::size_t params) {
   return bytes;
 }
 
-/// The task behind the last one for which the host waits.
-std::size_t TailOf(const Schedule& schedule) {
-  std::size_t tail = 0;
-  for (std::size_t i = 0; i < schedule.task_count(); ++i) {
-    const bool waits = !schedule.waits(TaskId(i)).empty();
-    tail = schedule.task(TaskId(i)).on_host() && waits ? i + 1 : tail;
-  }
-  return tail;
-}
-
 /// Replays steps of a schedule whose gathered parameters are all resident.
 class Replay {
  public:
@@ -72,7 +62,7 @@ class Replay {
   bool Step(std::uint32_t step) {
     peaks_.clear();
     memory_.ResetPeaks();
-    const std::size_t tail = TailOf(schedule_);
+    const std::size_t tail = FindTail(schedule_);
     for (std::size_t i = 0; i < schedule_.task_count(); ++i) {
       const TaskId id(i);
       calls_at_tail_ = i == tail ? memory_.driver_calls() : calls_at_tail_;

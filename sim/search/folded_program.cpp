@@ -51,16 +51,18 @@ class Folder {
                              problem.inputs.profile,
                              problem.inputs.cluster,
                              problem.inputs.clock_mhz)),
-        tasks_(schedule.task_count()) {}
+        tasks_(schedule.task_count()),
+        tail_(FindTail(schedule)) {}
 
   std::optional<FoldedProgram> Fold() {
     Classify();
-    FindTail();
+    CheckTail();
     if (!covered_ || !IsQuietAtTail()) {
       return std::nullopt;
     }
     AddTasks(tail_, schedule_.task_count());
     program_.first_host = host_;
+    program_.first_syncs = program_.syncs.size();
     for (std::size_t stream = 0; stream < kStreamCount; ++stream) {
       const auto counter = Index(CounterOf(static_cast<std::uint8_t>(stream)));
       program_.first_step[counter] = static_cast<std::uint32_t>(ListOf(stream).size());
@@ -119,13 +121,7 @@ class Folder {
     }
   }
 
-  /// The last task for which the host waits, and the first one behind it.
-  void FindTail() {
-    for (std::size_t i = 0; i < tasks_.size(); ++i) {
-      if (tasks_[i].kind == BaseTask::Kind::kSync) {
-        tail_ = i + 1;
-      }
-    }
+  void CheckTail() {
     // The host must spend time before it puts something on a stream again: then no task there
     // starts at the moment at which another one ended.
     std::int64_t host = 0;
@@ -236,8 +232,14 @@ class Folder {
     FoldedSync sync;
     sync.reach = host_;
     sync.key = KeyOf(key_task_, kTaskItself);
-    for (const TaskId waited : schedule_.waits(TaskId(i))) {
-      AddNeed(waited, sync.needs);
+    const auto waits = schedule_.waits(TaskId(i));
+    // Gathers end before the ops that need them, and so before all of compute.
+    const bool all_of_compute =
+        std::find(waits.begin(), waits.end(), LastBefore(StreamRole::kCompute, i)) != waits.end();
+    for (const TaskId waited : waits) {
+      if (!all_of_compute || schedule_.task(waited).kind != TaskKind::kAllGather) {
+        AddNeed(waited, sync.needs);
+      }
     }
     program_.syncs.push_back(sync);
     host_ += CostOf(i).host.ns();
@@ -373,6 +375,19 @@ class Folder {
 };
 
 }  // namespace
+
+std::size_t FindTail(const Schedule& schedule) {
+  std::size_t waited = 0;
+  std::size_t tail = 0;
+  for (std::size_t i = 0; i < schedule.task_count(); ++i) {
+    if (!schedule.task(TaskId(i)).on_host()) {
+      tail = waited;
+    } else if (!schedule.waits(TaskId(i)).empty()) {
+      waited = i + 1;
+    }
+  }
+  return tail;
+}
 
 std::optional<FoldedProgram> FindFoldedProgram(const SearchProblem& problem,
                                                const ScheduleOptions& options,

@@ -108,7 +108,8 @@ struct FoldedProgram {
   std::vector<std::vector<std::vector<FoldedAnchor>>> anchors;  // by micro-step, graph, position
   std::vector<std::vector<FoldedUse>> uses;  // by graph, by first use, ties by param
   Counts first_step{};                       // tasks of the first step's end
-  std::int64_t first_host = 0;               // host time of that end
+  std::int64_t first_host = 0;               // host time of that end, the host's waits left out
+  std::size_t first_syncs = 0;               // its waits
   std::int64_t host = 0;                     // of everything
 
   // Prices.
@@ -131,6 +132,9 @@ struct FoldedProgram {
 std::optional<FoldedProgram> FindFoldedProgram(const SearchProblem& problem,
                                                const ScheduleOptions& options,
                                                std::uint32_t order);
+
+/// The first task behind the last wait of the host behind which a stream goes on; 0 without one.
+std::size_t FindTail(const Schedule& schedule);
 
 /// LaunchRoom of a program that has everything else. `launches` are the kernels of its compute
 /// tasks.

@@ -74,7 +74,7 @@ class FoldedRun {
 
   Duration StepTime() const {
     DCSIM_CHECK(resolved_ == plan_.syncs.size()) << "a folded plan cannot deadlock";
-    std::int64_t first = program_.first_host;
+    std::int64_t first = program_.first_host + delays_[program_.first_syncs];
     std::int64_t last = plan_.host + delays_.back();
     for (const FoldedStream& stream : streams_) {
       first = std::max(first, stream.first_step_end);
