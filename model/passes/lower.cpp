@@ -137,25 +137,6 @@ void StartMicroStep(LowerState& state) {
   state.held_now.clear();
 }
 
-/// Inputs come on the compute stream, in front of all that the micro-step does there. Small ones,
-/// such as tokens, take no longer than launches do.
-void AddCopyInputs(LowerState& state) {
-  const Bytes large = Bytes::MiB(1);
-  TaskDraft draft = state.Draft(TaskKind::kCopyInputs, StreamRole::kCompute);
-  Bytes moved;
-  for (const Input& input : state.graph.inputs) {
-    moved += state.graph.value(input.value).bytes();
-    const BufferId buffer = state.buffer_of[state.graph.storage_of(input.value).index()];
-    if (!buffer.is_none()) {
-      draft.Write(buffer);
-    }
-  }
-  if (moved >= large) {
-    draft.work = MemoryWork(MemoryPattern::kInputs, moved, state.graph.inputs.size(), 0, 0);
-    state.builder.Add(draft);
-  }
-}
-
 /// The backward graph that runs last among those that make gradients, or nothing.
 std::optional<std::size_t> LastReducing(const Graph& graph) {
   std::optional<std::size_t> last;
@@ -181,20 +162,6 @@ bool KeepsBuckets(const Plan& plan, const Graph& graph) {
           *last != LastOf(graph, Direction::kBackward));
 }
 
-std::uint32_t CountTrained(const Graph& graph) {
-  return static_cast<std::uint32_t>(
-      std::count_if(graph.params.begin(), graph.params.end(),
-                    [](const Param& param) { return param.requires_grad; }));
-}
-
-/// DeepSpeed's timer of throughput waits for the device in front of each forward and behind each
-/// micro-step (deepspeed/utils/timer.py, `timers.throughput.synchronized`).
-void AddThroughputTimer(LowerState& state) {
-  if (state.plan.options.gradient_handling == GradientHandling::kDeepSpeed) {
-    AddDeviceSynchronize(state);
-  }
-}
-
 /// A backward graph has been issued. With coalesced reduction, the last one of the step is followed
 /// by the whole of it.
 void AddEndOfGraph(LowerState& state, std::size_t g) {
@@ -211,7 +178,7 @@ void AddEndOfGraph(LowerState& state, std::size_t g) {
   const bool ends_reduction = reduces && (behind ? last : g == LastReducing(state.graph));
   AddEndBackward(state, ends_reduction && !KeepsBuckets(state.plan, state.graph));
   if (last) {
-    AddHostCalls(state, {.autograd_nodes = CountTrained(state.graph)});
+    AddGradientCalls(state);
   }
   AddFreeActivations(state);
 }
@@ -219,8 +186,8 @@ void AddEndOfGraph(LowerState& state, std::size_t g) {
 void AddMicroStep(LowerState& state, const std::vector<GraphMoments>& events) {
   StartMicroStep(state);
   const ScheduleOptions& options = state.plan.options;
-  if (options.stage == 3 && state.micro_step == 0) {  // each parameter is freed before the step
-    AddHostCalls(state, {.operators = static_cast<std::uint32_t>(state.graph.params.size())});
+  if (state.micro_step == 0) {
+    AddParameterCalls(state);
   }
   AddCopyInputs(state);
   const bool makes_partition = !HasResidentPartition(options) && state.boundary() &&
@@ -235,7 +202,7 @@ void AddMicroStep(LowerState& state, const std::vector<GraphMoments>& events) {
       in_backward = true;
       AddTangents(state, subgraph);
     }
-    AddHostCalls(state, {.graphs = 1});
+    AddGraphCall(state);
     AddGraphOps(state, g, events[g]);
     if (subgraph.direction == Direction::kBackward) {
       AddEndOfGraph(state, g);
@@ -364,12 +331,11 @@ void AddSteps(LowerState& state, const Workspaces& workspaces) {
   for (int step = 0; step < state.plan.options.gradient_accumulation_steps; ++step) {
     state.micro_step = static_cast<std::uint16_t>(step);
     AddMicroStep(state, events);
-    if (!state.boundary()) {
-      AddThroughputTimer(state);
+    if (state.boundary()) {
+      AddOptimizerStep(state);
     }
+    AddThroughputTimer(state);
   }
-  AddOptimizerStep(state);
-  AddThroughputTimer(state);
 }
 
 /// Reduce buffers that outlive steps, and with which of them a step begins.

@@ -126,24 +126,13 @@ std::vector<std::size_t> Trained(const LowerState& state) {
 
 }  // namespace
 
-void AddHostCalls(LowerState& state, const PythonCalls& calls) {
-  if (state.plan.options.gradient_handling != GradientHandling::kDeepSpeed) {
-    return;
-  }
-  TaskDraft draft = state.Draft(TaskKind::kHostCalls);
-  draft.work.python = calls;
-  state.builder.Add(draft);
-}
-
 void AddGradientChecks(LowerState& state) {
   const ScheduleOptions& options = state.plan.options;
   const std::vector<std::size_t> trained = Trained(state);
   if (trained.empty()) {
     return;
   }
-  if (options.stage == 3) {  // each parameter is partitioned, though it is already
-    AddHostCalls(state, {.operators = static_cast<std::uint32_t>(state.graph.params.size())});
-  }
+  AddParameterCalls(state);
   if (options.stage != 3) {
     BufferId found;
     for (const std::size_t g : trained) {

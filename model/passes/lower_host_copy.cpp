@@ -27,4 +27,21 @@ void AddFreeBehindCopy(LowerState& state, BufferId buffer) {
   state.builder.Add(draft);
 }
 
+void AddCopyInputs(LowerState& state) {
+  const Bytes large = Bytes::MiB(1);
+  TaskDraft draft = state.Draft(TaskKind::kCopyInputs, StreamRole::kCompute);
+  Bytes moved;
+  for (const Input& input : state.graph.inputs) {
+    moved += state.graph.value(input.value).bytes();
+    const BufferId buffer = state.buffer_of[state.graph.storage_of(input.value).index()];
+    if (!buffer.is_none()) {
+      draft.Write(buffer);
+    }
+  }
+  if (moved >= large) {
+    draft.work = MemoryWork(MemoryPattern::kInputs, moved, state.graph.inputs.size(), 0, 0);
+    state.builder.Add(draft);
+  }
+}
+
 }  // namespace dcsim

@@ -215,6 +215,9 @@ Work MemoryWork(MemoryPattern pattern,
 /// persistent gathered parameters, constants, inputs (lower_residents.cpp).
 void AddResidents(LowerState& state);
 
+/// A micro-step's inputs come on the compute stream, in front of all that it does there
+/// (lower_host_copy.cpp). Small ones, such as tokens, take no longer than launches do.
+void AddCopyInputs(LowerState& state);
 /// A copy of `bytes` between GPU and pinned host memory, kOffload or kReload, on a side stream
 /// (lower_host_copy.cpp).
 TaskDraft HostCopyDraft(
@@ -290,9 +293,14 @@ void AddEndBackward(LowerState& state, bool releases_buckets);
 /// (lower_optimizer.cpp).
 void AddOptimizerStep(LowerState& state);
 
-/// What the host does in Python besides what tasks ask for, with gradient_handling deepspeed; else
-/// nothing (lower_gradient_handling.cpp).
-void AddHostCalls(LowerState& state, const PythonCalls& calls);
+/// What DeepSpeed's host does around the graphs, with gradient_handling deepspeed; else nothing
+/// (lower_host_calls.cpp). ZeRO-3's parameters are freed ahead of a step and partitioned behind its
+/// last backward; a graph is entered; autograd hands gradients to their parameters; a micro-step
+/// ends with a wait for the device.
+void AddParameterCalls(LowerState& state);
+void AddGraphCall(LowerState& state);
+void AddGradientCalls(LowerState& state);
+void AddThroughputTimer(LowerState& state);
 
 /// What DeepSpeed does with gradients ahead of its optimizer, with gradient_handling deepspeed
 /// (lower_gradient_handling.cpp): the checks of all gradients; a group's gradients as one flat

@@ -6,6 +6,7 @@
 #include "model/base/error.h"
 #include "sim/engine/step_memory.h"
 #include "sim/memory/caching_allocator.h"
+#include "sim/search/folded_tail.h"
 
 namespace dcsim {
 namespace {

@@ -6,6 +6,7 @@
 #include "model/graph/param_shifts.h"
 #include "model/graph/sharding.h"
 #include "model/graph/step_facts.h"
+#include "sim/search/folded_tail.h"
 #include "sim/search/gather_task.h"
 
 namespace dcsim {
@@ -375,19 +376,6 @@ class Folder {
 };
 
 }  // namespace
-
-std::size_t FindTail(const Schedule& schedule) {
-  std::size_t waited = 0;
-  std::size_t tail = 0;
-  for (std::size_t i = 0; i < schedule.task_count(); ++i) {
-    if (!schedule.task(TaskId(i)).on_host()) {
-      tail = waited;
-    } else if (!schedule.waits(TaskId(i)).empty()) {
-      waited = i + 1;
-    }
-  }
-  return tail;
-}
 
 std::optional<FoldedProgram> FindFoldedProgram(const SearchProblem& problem,
                                                const ScheduleOptions& options,

@@ -133,9 +133,6 @@ std::optional<FoldedProgram> FindFoldedProgram(const SearchProblem& problem,
                                                const ScheduleOptions& options,
                                                std::uint32_t order);
 
-/// The first task behind the last wait of the host behind which a stream goes on; 0 without one.
-std::size_t FindTail(const Schedule& schedule);
-
 /// LaunchRoom of a program that has everything else. `launches` are the kernels of its compute
 /// tasks.
 LaunchRoom FindLaunchRoom(const FoldedProgram& program,
