@@ -262,7 +262,8 @@ TEST(FoldedCompiledTest, PlansWithDeepSpeedsHandlingOfGradientsScoreAsSimulated)
         options.gradient_handling = GradientHandling::kDeepSpeed;
         options.compute_grad_norm = true;
       }
-      CompareWorkload(TakeForm(Loaded(folder), {Backend::kInductor, 3}, std::cerr), "h200-4", space);
+      CompareWorkload(TakeForm(Loaded(folder), {Backend::kInductor, 3}, std::cerr), "h200-4",
+                      space);
     }
   }
 }
