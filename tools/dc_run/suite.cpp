@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "model/base/text.h"
+#include "model/cost/machine_fields.h"
 #include "model/ir/name_reader.h"
 #include "tools/common/load.h"
 
@@ -14,16 +15,6 @@ namespace fs = std::filesystem;
 /// A path of the suite, as seen from where the program runs.
 std::string Resolved(const fs::path& folder, const std::string& path) {
   return (folder / path).lexically_normal().string();
-}
-
-void ReadCount(ObjectReader& object, std::string_view key, int& target) {
-  constexpr std::int64_t kMost = 1'000'000;
-  std::int64_t count = target;
-  if (object.Optional(key, ReadInteger, count) && (count < 1 || count > kMost)) {
-    object.faults().Add(object.At(key), "expected a count from 1 to 1000000");
-    return;
-  }
-  target = static_cast<int>(count);
 }
 
 std::vector<std::string> ReadPaths(ObjectReader& object,
@@ -92,9 +83,9 @@ Suite LoadSuite(const std::string& path) {
     suite.cluster = Resolved(folder, suite.cluster);
   }
   object.Require("gpus");
-  ReadCount(object, "gpus", suite.gpus);
-  ReadCount(object, "warmup", suite.warmup);
-  ReadCount(object, "steps", suite.steps);
+  ReadOptionalCount(object, "gpus", suite.gpus);
+  ReadOptionalCount(object, "warmup", suite.warmup);
+  ReadOptionalCount(object, "steps", suite.steps);
   if (const Json* cases = object.RequireArray("cases")) {
     const Path here = object.At("cases");
     for (std::size_t i = 0; i < cases->size(); ++i) {
