@@ -54,7 +54,8 @@ void ReadRates(ObjectReader& object, Rates& rates);
 template <typename Part>
 void ReadRatePart(ObjectReader& object, std::string_view key, Part& part) {
   if (const Json* value = object.Require(key); value != nullptr) {
-    ObjectReader fields(*value, object.At(key), object.faults());
+    const Path path = object.At(key);  // which the reader keeps a reference to
+    ObjectReader fields(*value, path, object.faults());
     ReadRates(fields, part);
     fields.RejectUnknown();
   }
