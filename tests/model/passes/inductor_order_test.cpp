@@ -22,7 +22,8 @@ constexpr const char* kTraces = DCSIM_SOURCE_DIR "/traces/";
 
 /// The ZeRO-3 form of a committed workload with its profile.
 ProfiledWorkload CompiledWorkload(const std::string& name) {
-  return TakeForm(LoadProfiledWorkload(kTraces + name, "NVIDIA H200"), {Backend::kInductor, 3}, std::cerr);
+  return TakeForm(LoadProfiledWorkload(kTraces + name, "NVIDIA H200"), {Backend::kInductor, 3},
+                  std::cerr);
 }
 
 PlanSpec CompiledSpec(const std::string& policy) {
