@@ -186,7 +186,7 @@ void AddEndOfGraph(LowerState& state, std::size_t g) {
 void AddMicroStep(LowerState& state, const std::vector<GraphMoments>& events) {
   StartMicroStep(state);
   const ScheduleOptions& options = state.plan.options;
-  if (state.micro_step == 0) {
+  if (state.first_micro_step()) {
     AddParameterCalls(state);
   }
   AddCopyInputs(state);

@@ -8,12 +8,8 @@
 namespace dcsim {
 namespace {
 
-bool RunsInDeepSpeed(const LowerState& state) {
-  return state.plan.options.gradient_handling == GradientHandling::kDeepSpeed;
-}
-
 void AddHostCalls(LowerState& state, const PythonCalls& calls) {
-  if (RunsInDeepSpeed(state)) {
+  if (state.in_deepspeed()) {
     TaskDraft draft = state.Draft(TaskKind::kHostCalls);
     draft.work.python = calls;
     state.builder.Add(draft);
@@ -40,7 +36,7 @@ void AddGradientCalls(LowerState& state) {
 }
 
 void AddThroughputTimer(LowerState& state) {
-  if (RunsInDeepSpeed(state)) {
+  if (state.in_deepspeed()) {
     AddDeviceSynchronize(state);
   }
 }

@@ -84,8 +84,7 @@ BufferId AddCast(LowerState& state, std::size_t g) {
   const bool copies = from == to && state.layout.groups()[g].dtype != DType::kFloat32;
   const MemoryPattern cast = from > to ? MemoryPattern::kNarrow : MemoryPattern::kWiden;
   const BufferId gradient = AddStepBuffer(state, BufferClass::kTemporary, MasterBytes(state, g));
-  const bool handled = state.plan.options.gradient_handling == GradientHandling::kDeepSpeed;
-  const BufferId together = handled ? AddFlatGradients(state, g) : BufferId::None();
+  const BufferId together = state.in_deepspeed() ? AddFlatGradients(state, g) : BufferId::None();
   TaskDraft draft =
       ComputeDraft(state, TaskKind::kCastGradients, copies ? MemoryPattern::kCopy : cast,
                    Bytes(flat.partition * (from + to)), g);
@@ -234,9 +233,8 @@ void AddOptimizerStep(LowerState& state) {
     AddGradientPartition(state);  // ZeRO-1 without a backward graph: the gradient is zero
   }
   const bool clips = state.plan.options.gradient_clipping.has_value();
-  const bool handled = state.plan.options.gradient_handling == GradientHandling::kDeepSpeed;
   BufferId norm;
-  if (handled) {
+  if (state.in_deepspeed()) {
     AddGradientChecks(state);
   } else if (clips || state.plan.options.compute_grad_norm) {
     norm = AddNorm(state);
@@ -251,7 +249,7 @@ void AddOptimizerStep(LowerState& state) {
       continue;
     }
     const BufferId gradient = AddCast(state, g);
-    if (handled) {
+    if (state.in_deepspeed()) {
       AddScaling(state, g, gradient);
     } else if (clips && !norm.is_none()) {
       AddClip(state, g, gradient, norm);

@@ -138,6 +138,9 @@ struct LowerState {
   bool first_micro_step() const { return micro_step == 0; }
   bool boundary() const { return micro_step + 1 == plan.options.gradient_accumulation_steps; }
   bool eager() const { return plan.options.gradient_buckets == GradientBuckets::kEager; }
+  bool in_deepspeed() const {
+    return plan.options.gradient_handling == GradientHandling::kDeepSpeed;
+  }
   bool by_parameter() const { return CutByParameter(plan.options); }
   bool reads_peers() const { return plan.options.gather_engine == Engine::kCopyEngine; }
   std::uint8_t reduce_communicator() const {
