@@ -15,7 +15,9 @@ HERE = Path(__file__).resolve().parent
 SEARCHED_CLUSTER = ROOT / "configs/clusters/h200-2.yaml"
 SPACE = ROOT / "configs/spaces/deepspeed.yaml"
 # Seconds for one launch of train.py: ten times what the longest takes on two cores of a server CPU.
-LIMIT = 1500
+LIMIT = 700
+# Lines of a stack that are shown, innermost call first.
+SHOWN = 25
 
 
 def dc_sim() -> Path:
@@ -49,8 +51,18 @@ def run_jobs(jobs: list[dict[str, Any]], folder: Path, ranks: int = 2) -> dict[s
         check=False,
     )
     if done.returncode != 0 or not told.exists():
-        raise RuntimeError(f"the jobs ended with {done.returncode}:\n{done.stdout[-6000:]}")
+        raise RuntimeError(f"the jobs ended with {done.returncode}:\n{done.stdout[-6000:]}\n{_where_they_hung(folder)}")
     return {**json.loads(told.read_text()), "output": done.stdout}
+
+
+def _where_they_hung(folder: Path) -> str:
+    """The job that each rank was in and its innermost calls; nothing of ranks that did not hang."""
+    told = []
+    for path in sorted(folder.glob("hang-*.txt")):
+        before, timeout, stack = path.read_text().partition("Timeout")
+        if timeout:
+            told.append("\n".join([path.stem, *before.splitlines()[-1:], *stack.splitlines()[:SHOWN]]))
+    return "\n".join(told)
 
 
 def _port() -> int:

@@ -2,7 +2,8 @@
 
     torchrun --nproc_per_node=2 train.py JOBS.json RESULTS.json
 
-JOBS.json is a list of objects with the fields of Job. A job that throws has its error as result.
+JOBS.json is a list of objects with the fields of Job. A job that throws has its error as result. Ranks that hang end, and
+write where they stood to hang-RANK.txt beside RESULTS.json.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("DS_ACCELERATOR", "cpu")
+if cache := os.environ.get("TORCHINDUCTOR_CACHE_DIR"):  # ranks that share one wait for each other's locks
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = f"{cache}-{os.environ.get('RANK', '0')}"
 
 import torch
 import torch.distributed as dist
@@ -28,7 +31,7 @@ import cpu_ops
 import jobs
 
 # Seconds until ranks that hang say where, and end.
-HANGS_AFTER = 1200
+HANGS_AFTER = 600
 
 
 @dataclass
@@ -167,7 +170,8 @@ def run(job: Job) -> dict[str, Any]:
 
 
 def main() -> None:
-    faulthandler.dump_traceback_later(HANGS_AFTER, exit=True)
+    stood = Path(sys.argv[2]).with_name(f"hang-{os.environ.get('RANK', '0')}.txt").open("w")
+    faulthandler.dump_traceback_later(HANGS_AFTER, exit=True, file=stood)
     torch.set_num_threads(1)
     import deepspeed
 
@@ -177,6 +181,7 @@ def main() -> None:
     for fields in json.loads(Path(sys.argv[1]).read_text()):
         job = Job(**fields)
         print(f"job {job.name}", flush=True)
+        print(f"job {job.name}", file=stood, flush=True)
         results[job.name] = run(job)
         if dist.get_rank() == 0:
             Path(sys.argv[2]).write_text(json.dumps(results))
