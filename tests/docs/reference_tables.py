@@ -64,6 +64,7 @@ def rows_of(program, folder):
     for command in COMMANDS[program]:
         for section, name, meaning in entries_of((folder / f"help-{command}" / "stdout").read_text()):
             option, takes, need = words_of(name)
+            meaning = re.sub(r"[;.] may be repeated(?=$|:)", "", meaning, flags=re.I)  # need says so
             if option.startswith("-") and not option.startswith("-h,"):
                 rows.setdefault((option, takes, need, meaning.replace("|", r"\|")), []).append(command)
     return rows

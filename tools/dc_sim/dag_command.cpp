@@ -14,6 +14,7 @@ namespace {
 struct DagOptions {
   StepOptions step;
   std::string out = "schedule.svg";
+  bool large = false;
 };
 
 ExitCode RunDag(const DagOptions& options) {
@@ -22,7 +23,8 @@ ExitCode RunDag(const DagOptions& options) {
   CheckOutputs({{"--out", options.out}});
   const Schedule schedule = LowerStep(step);
   const Prediction prediction = Predict(schedule, step.plan, step.inputs(), true);
-  WriteScheduleDag(options.out, schedule, step.workload.graph, *prediction.timeline);
+  WriteScheduleDag(options.out, options.large ? DagForm::kLarge : DagForm::kPage, schedule,
+                   step.workload.graph, *prediction.timeline);
   if (prediction.stop) {
     std::cout << PrintResultText(prediction.result, step.cluster) << "\n";
   }
@@ -33,7 +35,7 @@ ExitCode RunDag(const DagOptions& options) {
 }  // namespace
 
 Subcommand DagCommand() {
-  return {"dag", "A picture of the schedule: layers, gathers, reductions, critical path",
+  return {"dag", "A picture of the schedule on one page: streams, layers, critical path",
           "  dc-sim dag traces/qwen3-8b --cluster configs/clusters/h200-8.yaml --plan "
           "configs/plans/zero3.yaml --out schedule.svg",
           [](CLI::App& app) -> std::function<ExitCode()> {
@@ -41,6 +43,8 @@ Subcommand DagCommand() {
             DeclareStepOptions(app, options->step);
             app.add_option("--out", options->out,
                            "file to write (.svg, .pdf, .png or .dot); schedule.svg if left out");
+            app.add_flag("--large", options->large,
+                         "a box for every module, gathered parameter and bucket instead of a page");
             return [options] { return RunDag(*options); };
           }};
 }

@@ -56,7 +56,7 @@ void WriteViews(const SimulateOptions& options,
     WriteFile(options.memory, PrintMemoryCsv(timeline, schedule, graph));
   }
   if (!options.dag.empty()) {
-    WriteScheduleDag(options.dag, schedule, graph, timeline);
+    WriteScheduleDag(options.dag, DagForm::kPage, schedule, graph, timeline);
   }
 }
 
@@ -122,7 +122,8 @@ Subcommand SimulateCommand() {
             app.add_option("--timeline", options->timeline,
                            "write the step task by task, for Perfetto (ui.perfetto.dev)");
             app.add_option("--memory", options->memory, "write memory over time as CSV");
-            app.add_option("--dag", options->dag, "draw the schedule (.svg, .pdf, .png or .dot)");
+            app.add_option("--dag", options->dag,
+                           "draw the schedule on one page (.svg, .pdf, .png or .dot)");
             app.add_option("--save-plan", options->save_plan,
                            "write the plan with every decision spelled out");
             app.add_option("--save-collectives", options->save_collectives,

@@ -7,11 +7,9 @@
 #include "model/ir/graph.h"
 #include "model/ir/schedule.h"
 #include "model/ir/timeline.h"
+#include "tools/views/dag_places.h"
 
 namespace dcsim {
-
-/// What a node of the picture stands for; chooses its colour.
-enum class DagNodeKind : std::uint8_t { kCompute, kGather, kReduce, kCopy, kOptimizer, kFolded };
 
 /// Tasks drawn as one node.
 struct DagNode {

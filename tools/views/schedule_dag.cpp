@@ -12,7 +12,9 @@
 #include "model/base/error.h"
 #include "model/base/text.h"
 #include "tools/common/file.h"
-#include "tools/views/dag_model.h"
+#include "tools/views/dag_large.h"
+#include "tools/views/dag_page.h"
+#include "tools/views/dag_page_drawing.h"
 
 namespace dcsim {
 namespace {
@@ -32,77 +34,44 @@ struct ContextFree {
 };
 using ContextHandle = std::unique_ptr<GVC_t, ContextFree>;
 
-void SetAttribute(void* object, const std::string& name, const std::string& value) {
-  agsafeset(object, Mutable(name), Mutable(value), Mutable(""));
+void SetAttributes(void* object, const DrawingAttributes& attributes) {
+  for (const auto& [name, value] : attributes) {
+    agsafeset(object, Mutable(name), Mutable(value), Mutable(""));
+  }
 }
 
-std::string_view FillColour(DagNodeKind kind) {
-  constexpr std::array<std::string_view, 6> kColours = {"#f4f4f4", "#9ecae9", "#fdae6b",
-                                                        "#d9d9d9", "#a1d99b", "#ffffff"};
-  return kColours[static_cast<std::size_t>(kind)];
-}
-
-std::string NodeLabel(const DagNode& node) {
-  std::string label = node.label + "\n" + FormatDuration(node.busy);
-  if (node.tasks > 1) {
-    label += ", " + std::to_string(node.tasks) + " tasks";
-  }
-  if (node.critical > Duration()) {
-    label += "\ncritical " + FormatDuration(node.critical);
-  }
-  return label;
-}
-
-std::vector<Agraph_t*> AddClusters(Agraph_t* root, const DagModel& model) {
-  std::vector<Agraph_t*> clusters(model.clusters.size());
-  const auto add = [&](std::size_t c, Agraph_t* parent) {
-    clusters[c] = agsubg(parent, Mutable("cluster_" + std::to_string(c)), 1);
-    SetAttribute(clusters[c], "label", model.clusters[c].label);
-    SetAttribute(clusters[c], "style", "rounded");
-    SetAttribute(clusters[c], "color", "#888888");
-  };
-  for (std::size_t c = 0; c < clusters.size(); ++c) {
-    if (model.clusters[c].parent == DagCluster::kNone) {
-      add(c, root);
-    }
-  }
-  for (std::size_t c = 0; c < clusters.size(); ++c) {
-    if (model.clusters[c].parent != DagCluster::kNone) {
-      add(c, clusters[model.clusters[c].parent]);
+/// Those without a parent first: boxes are numbered as they were met, inner ones before outer.
+std::vector<Agraph_t*> AddClusters(Agraph_t* root, const Drawing& drawing) {
+  std::vector<Agraph_t*> clusters(drawing.clusters.size());
+  for (const bool inner : {false, true}) {
+    for (std::size_t c = 0; c < clusters.size(); ++c) {
+      const std::size_t parent = drawing.clusters[c].parent;
+      if ((parent != Drawing::kNone) == inner) {
+        clusters[c] =
+            agsubg(inner ? clusters[parent] : root, Mutable("cluster_" + std::to_string(c)), 1);
+        SetAttributes(clusters[c], drawing.clusters[c].attributes);
+      }
     }
   }
   return clusters;
 }
 
-void SetNodeAttributes(Agnode_t* node, const DagNode& drawn) {
-  SetAttribute(node, "label", NodeLabel(drawn));
-  SetAttribute(node, "style", drawn.kind == DagNodeKind::kFolded ? "filled,dashed" : "filled");
-  SetAttribute(node, "fillcolor", std::string(FillColour(drawn.kind)));
-  const bool critical = drawn.critical > Duration();
-  SetAttribute(node, "color", critical ? "#d62728" : "#666666");
-  SetAttribute(node, "penwidth", critical ? "2.5" : "1");
-}
-
-GraphHandle MakeGraph(const DagModel& model) {
+GraphHandle MakeGraph(const Drawing& drawing) {
   GraphHandle root(agopen(Mutable("schedule"), Agdirected, nullptr));
-  SetAttribute(root.get(), "label", model.title);
-  SetAttribute(root.get(), "labelloc", "t");
-  SetAttribute(root.get(), "fontname", "Helvetica");
-  SetAttribute(root.get(), "rankdir", "TB");
-  agattr(root.get(), AGNODE, Mutable("shape"), Mutable("box"));
-  agattr(root.get(), AGNODE, Mutable("fontname"), Mutable("Helvetica"));
-  agattr(root.get(), AGNODE, Mutable("fontsize"), Mutable("10"));
-  const auto clusters = AddClusters(root.get(), model);
-  std::vector<Agnode_t*> nodes;
-  for (std::size_t n = 0; n < model.nodes.size(); ++n) {
-    const std::string name = "n" + std::to_string(n);
-    nodes.push_back(agnode(clusters[model.nodes[n].cluster], Mutable(name), 1));
-    SetNodeAttributes(nodes.back(), model.nodes[n]);
+  SetAttributes(root.get(), drawing.attributes);
+  for (const auto& [name, value] : drawing.node_defaults) {
+    agattr(root.get(), AGNODE, Mutable(name), Mutable(value));
   }
-  for (const DagEdge& edge : model.edges) {
+  const auto clusters = AddClusters(root.get(), drawing);
+  std::vector<Agnode_t*> nodes;
+  for (const Drawing::Node& node : drawing.nodes) {
+    Agraph_t* around = node.cluster == Drawing::kNone ? root.get() : clusters[node.cluster];
+    nodes.push_back(agnode(around, Mutable("n" + std::to_string(nodes.size())), 1));
+    SetAttributes(nodes.back(), node.attributes);
+  }
+  for (const Drawing::Edge& edge : drawing.edges) {
     Agedge_t* drawn = agedge(root.get(), nodes[edge.from], nodes[edge.to], nullptr, 1);
-    SetAttribute(drawn, "color", edge.critical ? "#d62728" : "#999999");
-    SetAttribute(drawn, "penwidth", edge.critical ? "2.5" : "1");
+    SetAttributes(drawn, edge.attributes);
   }
   return root;
 }
@@ -123,9 +92,9 @@ std::string WriteDot(Agraph_t* graph) {
 }
 
 /// The graph laid out and drawn.
-std::string Render(Agraph_t* graph, const std::string& format) {
+std::string Render(Agraph_t* graph, const std::string& layout, const std::string& format) {
   const ContextHandle context(gvContext());
-  if (gvLayout(context.get(), graph, "dot") != 0) {
+  if (gvLayout(context.get(), graph, layout.c_str()) != 0) {
     throw SystemError("Graphviz cannot lay out the schedule");
   }
   char* data = nullptr;
@@ -154,13 +123,18 @@ void CheckDagPath(const std::string& path) {
 }
 
 void WriteScheduleDag(const std::string& path,
+                      DagForm form,
                       const Schedule& schedule,
                       const Graph& graph,
                       const Timeline& timeline) {
   CheckDagPath(path);
-  const GraphHandle drawn = MakeGraph(FoldSchedule(schedule, graph, timeline));
+  const Drawing drawing = form == DagForm::kPage
+                              ? DrawPage(FoldPage(schedule, graph, timeline))
+                              : DrawLargeDag(FoldSchedule(schedule, graph, timeline));
+  const GraphHandle drawn = MakeGraph(drawing);
   const std::string format = EndingOf(path).substr(1);
-  WriteFile(path, format == "dot" ? WriteDot(drawn.get()) : Render(drawn.get(), format));
+  WriteFile(path,
+            format == "dot" ? WriteDot(drawn.get()) : Render(drawn.get(), drawing.layout, format));
 }
 
 }  // namespace dcsim

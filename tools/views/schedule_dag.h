@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "model/ir/graph.h"
@@ -11,14 +12,20 @@ namespace dcsim {
 /// Throws Error unless the name ends in .svg, .pdf, .png or .dot: before any work is done for it.
 void CheckDagPath(const std::string& path);
 
-/// Draws a schedule with Graphviz: a box for each layer, blue gathers, orange reductions, grey
-/// copies, green optimizer, red borders and arrows on the critical path (docs/reference/commands.md
-/// shows one).
+/// What is drawn of a schedule.
+enum class DagForm : std::uint8_t {
+  kPage,   // lanes for streams, one layer for all that are alike (FoldPage)
+  kLarge,  // a node a module, gathered parameter and bucket flush (FoldSchedule)
+};
+
+/// Draws a schedule with Graphviz: blue gathers, orange reductions, grey copies, green optimizer,
+/// red borders and arrows on the critical path.
 ///
-///   path   ends in .svg, .pdf or .png, which Graphviz lays out, or .dot, the text to lay out
+///   path   ends in .svg, .pdf or .png, which Graphviz draws, or .dot, the text of the graph
 ///
 /// Throws Error for another ending, SystemError when Graphviz or the disk fails.
 void WriteScheduleDag(const std::string& path,
+                      DagForm form,
                       const Schedule& schedule,
                       const Graph& graph,
                       const Timeline& timeline);

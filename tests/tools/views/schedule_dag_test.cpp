@@ -22,9 +22,11 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-std::string Draw(const PredictedStep& step, const std::string& name) {
+std::string Draw(const PredictedStep& step,
+                 const std::string& name,
+                 DagForm form = DagForm::kLarge) {
   const TemporaryFolder folder;
-  WriteScheduleDag(folder / name, step.schedule, step.graph, step.timeline);
+  WriteScheduleDag(folder / name, form, step.schedule, step.graph, step.timeline);
   return ReadFile(folder / name);
 }
 
@@ -89,6 +91,23 @@ TEST(ScheduleDagTest, SvgIsAPicture) {
   EXPECT_THAT(svg, HasSubstr("4 layers like model.layers.0"));
 }
 
+// A sheet across: wider than high, and small enough for a page of documentation.
+TEST(ScheduleDagTest, PageIsASheetAcross) {
+  const std::string svg = Draw(PredictStack(40), "a.svg", DagForm::kPage);
+  EXPECT_THAT(svg, HasSubstr("model.layers: 40 layers"));
+  EXPECT_LT(svg.size(), 60'000U);
+  const std::size_t at = svg.find("<svg width=\"");
+  ASSERT_NE(at, std::string::npos);
+  const double width = std::stod(svg.substr(at + 12));
+  const double height = std::stod(svg.substr(svg.find("height=\"", at) + 8));
+  EXPECT_GT(width, height);
+}
+
+TEST(ScheduleDagTest, PageIsTheSameEachTime) {
+  const PredictedStep step = PredictStack(6);
+  EXPECT_EQ(Draw(step, "a.dot", DagForm::kPage), Draw(step, "a.dot", DagForm::kPage));
+}
+
 TEST(ScheduleDagTest, OtherEndingIsAnError) {
   for (const std::string name : {"a.jpg", "a", "a.svg.gz", ".svg"}) {
     EXPECT_EQ(ErrorText([&] { CheckDagPath(name); }),
@@ -114,7 +133,7 @@ TEST(ScheduleDagTest, Qwen3IsDrawnInTenSeconds) {
   ASSERT_TRUE(prediction.timeline.has_value());
   const TemporaryFolder folder;
   const auto start = std::chrono::steady_clock::now();
-  WriteScheduleDag(folder / "a.svg", schedule, graph, *prediction.timeline);
+  WriteScheduleDag(folder / "a.svg", DagForm::kLarge, schedule, graph, *prediction.timeline);
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
   EXPECT_THAT(ReadFile(folder / "a.svg"), HasSubstr("34 layers like model.layers.0"));
 }
