@@ -1,7 +1,6 @@
 #include "model/cost/launch_time.h"
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 
 #include "model/cost/cluster.h"
@@ -41,30 +40,15 @@ Launched Find(const KernelTraits& of) {
   return {*of.op, *of.triton};
 }
 
-std::int64_t CountOf(std::string_view text, std::string_view word) {
-  std::int64_t count = 0;
-  for (std::size_t at = text.find(word); at != std::string_view::npos;
-       at = text.find(word, at + word.size())) {
-    ++count;
-  }
-  return count;
-}
-
 /// Elements of softmaxes that are put together while they are read.
 std::int64_t OnlineSoftmax(const Launched& of) {
-  const bool combines = of.kernel.source.find("online_softmax_combine") != std::string::npos;
-  return combines ? of.written_elements() * of.Number("r0_numel") : 0;
+  return of.kernel.math.combines_softmax ? of.written_elements() * of.Number("r0_numel") : 0;
 }
 
 /// Elements whose sine or cosine is computed.
 std::int64_t Trigonometric(const Launched& of) {
-  constexpr std::array<std::string_view, 4> kFunctions = {"tl_math.cos(", "tl_math.sin(",
-                                                          "libdevice.cos(", "libdevice.sin("};
-  std::int64_t calls = 0;
-  for (const std::string_view function : kFunctions) {
-    calls += CountOf(of.kernel.source, function);
-  }
-  return calls * of.written_elements() * of.Number("r0_numel");
+  const std::int64_t calls = of.kernel.math.trigonometric_calls;
+  return calls == 0 ? 0 : calls * of.written_elements() * of.Number("r0_numel");
 }
 
 /// Whether what thread blocks have in work at a time is too much for a second loop to find it in

@@ -90,7 +90,11 @@ class DocumentBuilder : public nlohmann::json_sax<Json> {
     return Add(std::move(value)) != nullptr;
   }
   bool binary(Json::binary_t&) override { return false; }  // JSON has none
-  bool start_object(std::size_t) override { return Open(Json::object()); }
+  bool start_object(std::size_t) override {
+    Open(Json::object());
+    open_.back()->get_ref<Json::object_t&>().reserve(kUsualKeys);
+    return true;
+  }
   bool start_array(std::size_t) override { return Open(Json::array()); }
   bool end_object() override { return Close(); }
   bool end_array() override { return Close(); }
@@ -118,6 +122,7 @@ class DocumentBuilder : public nlohmann::json_sax<Json> {
 
  private:
   static constexpr std::size_t kDeepest = 64;
+  static constexpr std::size_t kUsualKeys = 8;            // an object that grows copies its keys
   static constexpr std::size_t kMostKeys = 4096;          // duplicates are looked for one by one
   static constexpr std::size_t kMostValues = 10'000'000;  // the graph of an 8B model has 300,000
 

@@ -110,6 +110,12 @@ struct KernelArgument {
 /// Block sizes, warps and stages of a Triton kernel by name ("XBLOCK", "num_warps").
 using KernelConfig = std::map<std::string, std::int64_t>;
 
+/// What a kernel computes for each element, as far as its time shows it.
+struct KernelMath {
+  std::int64_t trigonometric_calls = 0;  // of sine and cosine
+  bool combines_softmax = false;         // puts softmaxes together while they are read
+};
+
 /// A Triton kernel that Inductor wrote.
 struct TritonKernel {
   std::string name;
@@ -123,6 +129,7 @@ struct TritonKernel {
   std::map<std::string, std::int64_t> passes;  // by argument: loops that read it, if more than one
   std::vector<KernelConfig> configs;           // candidates; the first is what is run
   std::string source;
+  KernelMath math;                // follows from the source
   std::vector<std::string> aten;  // operators that are fused in it
 };
 

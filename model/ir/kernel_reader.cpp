@@ -1,6 +1,8 @@
 #include "model/ir/kernel_reader.h"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "model/ir/argument_reader.h"
 #include "model/ir/graph_names.h"
@@ -74,6 +76,26 @@ KernelConfig ReadNumbers(const Json& json, const Path& path, Faults& faults) {
   return numbers;
 }
 
+std::int64_t CountOf(std::string_view text, std::string_view word) {
+  std::int64_t count = 0;
+  for (std::size_t at = text.find(word); at != std::string_view::npos;
+       at = text.find(word, at + word.size())) {
+    ++count;
+  }
+  return count;
+}
+
+KernelMath MathOf(std::string_view source) {
+  constexpr std::array<std::string_view, 4> kTrigonometric = {"tl_math.cos(", "tl_math.sin(",
+                                                              "libdevice.cos(", "libdevice.sin("};
+  KernelMath math;
+  for (const std::string_view function : kTrigonometric) {
+    math.trigonometric_calls += CountOf(source, function);
+  }
+  math.combines_softmax = source.find("online_softmax_combine") != std::string_view::npos;
+  return math;
+}
+
 TritonKernel ReadKernel(const Json& json, const Path& path, Faults& faults) {
   ObjectReader object(json, path, faults);
   TritonKernel kernel;
@@ -99,6 +121,7 @@ TritonKernel ReadKernel(const Json& json, const Path& path, Faults& faults) {
     faults.Add(configs_path, "expected at least one configuration");
   }
   object.Required("source", ReadString, kernel.source);
+  kernel.math = MathOf(kernel.source);
   const Json* aten = object.RequireArray("aten");
   const Path aten_path = object.At("aten");
   for (std::size_t i = 0; aten != nullptr && i < aten->size(); ++i) {

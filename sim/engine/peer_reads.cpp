@@ -29,11 +29,12 @@ std::int64_t PeerReads::Within(std::int64_t from, std::int64_t now) const {
     return 0;
   }
   const auto until = [&](std::int64_t at) {
-    const auto after = std::ranges::upper_bound(reads_, at, {}, &Read::from);
-    if (after == reads_.begin()) {
+    if (at < reads_.front().from) {
       return reads_.front().before;
     }
-    const Read& last = *std::prev(after);
+    const bool latest = at >= reads_.back().from;  // most are asked for up to now
+    const Read& last =
+        latest ? reads_.back() : *std::prev(std::ranges::upper_bound(reads_, at, {}, &Read::from));
     return last.before + (last.to == kReading ? at : std::min(at, last.to)) - last.from;
   };
   return until(now) - until(from);

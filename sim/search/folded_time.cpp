@@ -20,6 +20,7 @@ constexpr std::size_t kFoldedStreams = 4;  // candidates leave the offload strea
 
 constexpr std::array<Counter, kFoldedStreams> kCounterOf = {Counter::kCompute, Counter::kGather,
                                                             Counter::kReduce, Counter::kCopy};
+const GpuTask kNoTask;
 
 /// One stream between two events; the counterpart of StreamState.
 struct FoldedStream {
@@ -35,9 +36,9 @@ struct FoldedStream {
 struct NextTask {
   std::int64_t issue = 0;
   std::uint64_t key = 0;
-  GpuTask task;
-  const Counts* needs = nullptr;  // null: none
-  bool is_wait = false;           // of compute for a gather
+  const GpuTask* task = &kNoTask;  // a wait takes no time
+  const Counts* needs = nullptr;   // null: none
+  bool is_wait = false;            // of compute for a gather
 };
 
 /// SimulationRun without observers and memory, over folded tasks: the same events in the same
@@ -156,7 +157,7 @@ class FoldedRun {
       const PlannedTask& task = tasks[state.next];
       next.issue = task.issue;
       next.key = task.key;
-      next.task = task.gpu;
+      next.task = &task.gpu;
       next.needs = &task.needs;
       return true;
     }
@@ -176,7 +177,7 @@ class FoldedRun {
     const FoldedTask& task = program_.compute[state.next];
     next.issue = task.issue + ShiftAt(state.next);
     next.key = task.key;
-    next.task = task.gpu;
+    next.task = &task.gpu;
     next.needs = task.waits ? &task.needs : nullptr;
     return true;
   }
@@ -198,8 +199,7 @@ class FoldedRun {
       while (state.segment < plan_.syncs.size() && next.key > plan_.syncs[state.segment].key) {
         ++state.segment;
       }
-      const bool reached = next.needs == nullptr || Reached(done_, *next.needs);
-      if (!reached || state.segment > resolved_) {
+      if ((next.needs != nullptr && !Reached(done_, *next.needs)) || state.segment > resolved_) {
         return;
       }
       const std::int64_t issue = next.issue + delays_[state.segment];
@@ -218,14 +218,14 @@ class FoldedRun {
     const FoldedStream& state = streams_[stream];
     const bool at_once = now_ == state.free_since;
     const std::size_t task = TaskOfStep(stream, state.next);
-    if (next.task.use == DeviceUse::kCollective && !at_once && gpu_.MeetsDriftedRanks()) {
+    if (next.task->use == DeviceUse::kCollective && !at_once && gpu_.MeetsDriftedRanks()) {
       const bool in_first = state.next < program_.first_step[At(kCounterOf[stream])];
       lead_.NoteIdleWait(task * kFoldedStreams + stream, in_first, now_, now_ - gpu_.together(),
                          resolved_);
     }
     const std::size_t position = stream == kComputeStream ? 0 : TasksOf(stream)[task].position;
-    gpu_.Start(stream, next.task, at_once, position, now_);
-    if (next.task.device == 0) {
+    gpu_.Start(stream, *next.task, at_once, position, now_);
+    if (next.task->device == 0) {
       Count(stream, next.is_wait);
     }
   }

@@ -6,6 +6,7 @@
 
 #include "model/cost/kernel_models.h"
 #include "model/cost/kernel_traits.h"
+#include "model/ir/graph_reader.h"
 #include "tests/model/cost/gpu_with_kernels.h"
 #include "tests/support/compiled_document.h"
 
@@ -56,10 +57,11 @@ TEST(LaunchTimeTest, SecondLoopReadsAgainWhatLeavesTheCache) {
 
 // 16 elements with a sine and a cosine each, at one a ns; an online softmax of 16.
 TEST(LaunchTimeTest, WhatIsComputedTakesItsTime) {
-  Graph graph = CompiledGraph();
-  graph.kernels[0].source = "tmp1 = tl_math.cos(tmp0)\ntmp2 = tl_math.sin(tmp0)\n";
+  Json document = CompiledDocument();
+  document["kernels"][0]["source"] = "tmp1 = tl_math.cos(tmp0)\ntmp2 = tl_math.sin(tmp0)\n";
+  document["kernels"][1]["source"] = "triton_helpers.online_softmax_combine(a, b, c, False)";
+  const Graph graph = ParseGraph(document.dump(), "small.json");
   EXPECT_EQ(KernelTime(TraitsOf(graph, kRelu), Gpu()).ns(), 1'032);
-  graph.kernels[1].source = "triton_helpers.online_softmax_combine(a, b, c, False)";
   EXPECT_EQ(KernelTime(TraitsOf(graph, kTotal), Gpu()).ns(), 1'016);
 }
 
