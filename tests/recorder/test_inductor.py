@@ -8,21 +8,28 @@ import os
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from conftest import ROOT
+from conftest import PLAIN, ROOT
+from dcrecord.building import build_without_weights
 from dcrecord.command_line import main
 from dcrecord.errors import RecorderError
 from dcrecord.graph_file import COMPILED_FILES, GRAPH_FILE, read_document
 from dcrecord.inductor.kernels import describe_kernel, source_of
 from dcrecord.inductor.lines import _LineReader
 from dcrecord.inductor.releases import RELEASE, insert_releases
+from dcrecord.options import Reporter
+from dcrecord.recording import record_forms
+from dcrecord.workload import Fill, Workload, call_by_position
 from graph_checker import faults_of, values_of
 from jsonschema_rs import Draft202012Validator
+from torch import nn
 from torch.fx import Graph, GraphModule
 
 TRACES = ROOT / "traces"
@@ -139,6 +146,60 @@ def test_a_release_stands_behind_every_consumer_of_a_parameter() -> None:
     assert [node.args[0] for node in markers] == [product]
     assert doubled.args[0] is markers[0]
     assert module.graph.output_node().args[0] == (doubled, markers[0])
+
+
+class _Normed(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 8, 3)
+        self.norm = nn.BatchNorm2d(8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.norm(self.conv(x)).relu().mean()
+
+
+class _Shifted(nn.Module):
+    """Labels one place later, as decoders of encoder-decoder models read them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(10, 8)
+
+    def forward(self, labels: torch.Tensor) -> torch.Tensor:
+        shifted = labels.new_zeros(labels.shape)
+        shifted[:, 1:] = labels[:, :-1].clone()
+        shifted[:, 0] = 5
+        return self.table(shifted.masked_fill_(shifted == -100, 7)).sum()
+
+
+def _compiled(make: Callable[[], nn.Module], example: torch.Tensor, dtype: str) -> dict[str, dict[str, Any]]:
+    """The compiled forms of a module."""
+    options = replace(PLAIN, dtype=dtype, backend="inductor")
+    body, unknown = build_without_weights(make, options.torch_dtype)
+    fills = {"x": Fill() if example.is_floating_point() else Fill(10)}
+    workload = Workload("module", body, call_by_position, {"x": example}, fills, example.shape[0], unknown)
+    head = {"format": "dc-graph/1", "name": "module", "recorder": {}}
+    forms = {name: {**head, **form} for name, form in record_forms(workload, options, Reporter())[1].items()}
+    assert {name: faults_of(form) for name, form in forms.items()} == {"zero3": [], "zero12": []}
+    return forms
+
+
+def test_running_statistics_are_changed_where_they_are() -> None:
+    """By kernels of the forward, once each; they are no outputs, and no value is over."""
+    for form in _compiled(_Normed, torch.randn(2, 3, 8, 8, dtype=torch.bfloat16), "bfloat16").values():
+        names = {entry["value"]: entry["name"] for entry in form["buffers"]}
+        forward, backward = form["graphs"]
+        written = [names[value] for op in forward["ops"] for value, _ in op.get("writes", []) if value in names]
+        assert sorted(written) == ["norm.num_batches_tracked", "norm.running_mean", "norm.running_var"]
+        changed = {output for op in forward["ops"] for output in op["outputs"] if output is not None}
+        storages = {form["values"][value]["storage"] for value in names}
+        assert not storages & {form["values"][value]["storage"] for value in changed}
+        assert not set(names) & {entry["value"] for entry in backward["inputs"]}
+
+
+def test_constants_of_the_code_do_not_stop_a_lowering() -> None:
+    for form in _compiled(_Shifted, torch.randint(0, 10, (2, 6)), "float32").values():
+        assert [output["kind"] for output in form["graphs"][1]["outputs"]] == ["gradient"]
 
 
 def test_lines_that_are_not_known_are_refused_by_name() -> None:

@@ -86,8 +86,13 @@ def capture(step: TrainingStep, inputs: Sequence[Tensor], partitioner_name: str,
     with _settings(), ExitStack() as stack:
         traced = dynamo_graph_capture_for_export(step)(*inputs)
         joint = aot_export_joint_with_descriptors(stack, traced, tuple(inputs), decompositions={})
-        whole = copy.deepcopy(joint.graph_module) if keep_joint else None
+        whole = _copy(joint.graph_module) if keep_joint else None
         return replace(_split(joint, partitioner_name, step.names), joint=whole)
+
+
+def _copy(module: GraphModule) -> GraphModule:
+    """Another graph over the same tensors: constants of the code cannot be copied among fake tensors."""
+    return GraphModule(module, copy.deepcopy(module.graph))
 
 
 @contextmanager

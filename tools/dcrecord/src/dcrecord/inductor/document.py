@@ -78,12 +78,14 @@ class GraphWriter:
     """Writes the ops of one direction.
 
     known   value ids by name of a buffer; grows by what the graph makes
+    held    of them, buffers of the module: what changes them leaves its result there for the next step
     """
 
-    def __init__(self, tables: Tables, paths: ModulePaths, known: dict[str, int]) -> None:
+    def __init__(self, tables: Tables, paths: ModulePaths, known: dict[str, int], held: frozenset[int]) -> None:
         self.tables = tables
         self.paths = paths
         self.known = known
+        self.held = held
         self.ops: list[dict[str, Any]] = []
         self.used: dict[int, None] = {}  # values that exist before the graph and are read in it
         self._made: set[int] = set()
@@ -139,7 +141,7 @@ class GraphWriter:
             if isinstance(arg, int):
                 args.append(arg)
                 continue
-            if _is_written(key, launch.facts):
+            if _is_written(key, launch.facts) and self.known.get(arg.name) not in self.held:
                 outputs.append(self._written(arg.name))
             args.append({"v": self._read(arg)})
         writes = [[self.known[name], size] for name, size in launch.writes.items() if self._is_read(name, storages)]

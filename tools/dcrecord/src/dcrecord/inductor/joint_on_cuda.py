@@ -10,10 +10,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._functorch._aot_autograd.descriptors import BufferAOTInput
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import GraphModule, Interpreter
 from torch.fx import traceback as fx_traceback
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils._pytree import tree_leaves
 
 from dcrecord.cuda_operators import results_on_cuda
 from dcrecord.replay import DEVICE
@@ -74,6 +76,27 @@ def decompose_on_cuda(joint: GraphModule) -> CudaJoint:
         node.target = node.name
     decomposed.recompile()
     return CudaJoint(decomposed, inputs, mode, dict(zip(names[len(holders) :], constants.values())))
+
+
+def update_in_place(joint: CudaJoint, exported: GraphModule, updates: int) -> None:
+    """The first `updates` outputs, new values of buffers, become copies into these behind all else, as torch.compile has
+    them. `exported` is the graph that was decomposed, whose output says which buffers."""
+    graph = joint.graph.graph
+    buffers = {
+        node.meta["desc"]: node.name
+        for node in exported.graph.nodes
+        if node.op == "placeholder" and isinstance(node.meta["desc"], BufferAOTInput)
+    }
+    holders = {node.name: node for node in graph.nodes if node.op == "placeholder"}
+    returned = graph.output_node()
+    outputs = tree_leaves(returned.args[0])
+    for node, kind in zip(outputs[:updates], exported.graph.output_node().meta["desc"]):
+        holder = holders[buffers[kind.mutated_input]]
+        with graph.inserting_before(returned):
+            copied = graph.call_function(torch.ops.aten.copy_.default, (holder, node))
+        copied.meta = {**node.meta, "val": holder.meta["val"]}
+    returned.args = (tuple(outputs[updates:]),)
+    joint.graph.recompile()
 
 
 def _tell_modules(joint: GraphModule) -> None:

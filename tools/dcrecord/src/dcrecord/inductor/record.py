@@ -16,7 +16,7 @@ from torch._functorch._aot_autograd.descriptors import BufferAOTInput, ParamAOTI
 from dcrecord.capture import Captured
 from dcrecord.errors import RecorderError
 from dcrecord.inductor.document import GraphWriter, Tables
-from dcrecord.inductor.joint_on_cuda import CudaJoint, decompose_on_cuda
+from dcrecord.inductor.joint_on_cuda import CudaJoint, decompose_on_cuda, update_in_place
 from dcrecord.inductor.lowering import TARGETS, Lowered, Target, lower_step
 from dcrecord.inductor.no_gpu import ARCHITECTURE, PROPERTIES, gpu_to_compile_for
 from dcrecord.module_paths import ModulePaths
@@ -30,12 +30,10 @@ def compiled_documents(captured: Captured, contents: Contents, report: Reporter)
     """By name of the target: the keys `backend` and `params` to `graphs` of its document. A target for which Inductor, or
     the format, has no answer is left out, with a line that says why."""
     documents: dict[str, dict[str, Any]] = {}
-    if captured.updates:
-        report("not compiled, the ATen graph stands alone: running statistics of batch norms are not lowered yet")
-        return documents
     with gpu_to_compile_for(), _quiet():
         try:
             joint = decompose_on_cuda(captured.joint)
+            update_in_place(joint, captured.joint, captured.updates)
         except Exception as error:
             report(f"not compiled, the ATen graph stands alone: {_sentence(error)}")
             return documents
@@ -158,8 +156,11 @@ class _StepWriter:
         self.kind_of[value] = {"kind": kind, "value": value}
         return value
 
+    def _held(self) -> frozenset[int]:
+        return frozenset(value for value, entry in self.kind_of.items() if entry["kind"] == "buffer")
+
     def _forward(self, lowered: Lowered) -> dict[str, Any]:
-        writer = GraphWriter(self.tables, self.paths, dict(self.known))
+        writer = GraphWriter(self.tables, self.paths, dict(self.known), self._held())
         returned = writer.write(lowered.forward)
         outputs: list[dict[str, Any]] = []
         for position, name in enumerate(self.captured.output_names):
@@ -182,7 +183,7 @@ class _StepWriter:
         missing = [name for name in lowered.backward_inputs if name not in self.known]
         if missing:
             raise RecorderError(f"the backward needs {missing[0]}, which the forward does not return")
-        writer = GraphWriter(self.tables, self.paths, self.known)
+        writer = GraphWriter(self.tables, self.paths, self.known, self._held())
         returned = writer.write(lowered.backward)
         outputs = [
             {"kind": "gradient", "value": value, "param": self.param_index[name.removeprefix("body.")]}

@@ -1,0 +1,169 @@
+"""Which of the committed workloads Inductor lowers, and what each takes.
+
+  tests/recorder/compile_workloads.py run [WORKLOAD...] [--keep DIR] [--seconds N] [--gib N] [--again]
+      records each from the command of its graph file, with --backend inductor, in a process of its own, the smallest
+      first, and adds a line to docs/lab/compiled_graphs.jsonl. Workloads that have a line are left out but with --again.
+      The records go to DIR/WORKLOAD, or nowhere.
+  tests/recorder/compile_workloads.py page
+      writes docs/lab/compiled_graphs.md from these lines.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import resource
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from graph_checker import faults_of
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = ROOT / "tools" / "python" / "src"
+sys.path.insert(0, str(SOURCES))
+
+from dcrecord.graph_file import COMPILED_FILES, GRAPH_FILE, read_document  # noqa: E402
+
+TRACES = ROOT / "traces"
+LINES = ROOT / "docs" / "lab" / "compiled_graphs.jsonl"
+PAGE = LINES.with_suffix(".md")
+_REFUSED = re.compile(r"^dcrecord: not compiled(?: for (?P<form>\w+))?, the ATen graph stands(?: alone)?: (?P<reason>.*)$", re.M)
+
+
+def lines() -> dict[str, dict[str, Any]]:
+    """The last line of each workload."""
+    found = [json.loads(line) for line in LINES.read_text().splitlines()] if LINES.exists() else []
+    return {line["workload"]: line for line in found}
+
+
+def page(results: dict[str, dict[str, Any]]) -> str:
+    """The page that these lines give."""
+    whole = [name for name, result in results.items() if all("launches" in result[form] for form in COMPILED_FILES)]
+    rows = "\n".join(_row(results[name]) for name in sorted(results))
+    seconds = sorted(result["seconds"] for result in results.values())
+    return (
+        "# Which workloads Inductor lowers\n\n"
+        "`tests/recorder/compile_workloads.py run` records every committed workload from its own command with "
+        "`--backend inductor`, without a GPU.\n"
+        f"{len(whole)} of {len(results)} workloads lower for ZeRO-3 and for ZeRO-1 and 2. "
+        "The others run as operators of ATen, for the reason in their row.\n\n"
+        f"A recording takes {seconds[len(seconds) // 2]:.0f} s of one core in the middle, {seconds[-1]:.0f} s at most. "
+        "Launches are those of Triton kernels, forward and backward; calls those of operators "
+        "that Inductor leaves to libraries, views among them; kernels the different ones.\n\n"
+        "| workload | ZeRO-3: launches, calls, kernels | ZeRO-1 and 2 | seconds of a core | GiB |\n"
+        "| --- | --- | --- | --- | --- |\n"
+        f"{rows}\n"
+    )
+
+
+def _row(result: dict[str, Any]) -> str:
+    cells = [_cell(result[form]) for form in COMPILED_FILES]
+    return f"| {result['workload']} | {cells[0]} | {cells[1]} | {result['seconds']:.0f} | {result['gib']:.1f} |"
+
+
+def _cell(form: dict[str, Any]) -> str:
+    if "refused" in form:
+        return form["refused"].replace("|", "\\|")[:180]
+    return f"{form['launches'][0]} + {form['launches'][1]}, {form['calls'][0]} + {form['calls'][1]}, {form['kernels']}"
+
+
+def compile_workload(name: str, folder: Path, seconds: int, gib: int) -> dict[str, Any]:
+    """Records one workload into `folder`, and says how it went."""
+    words = shlex.split(read_document(TRACES / name / GRAPH_FILE)["recorder"]["command"])
+    command = [sys.executable, *words[1:-2], "--backend", "inductor", "-o", str(folder)]
+    environment = {**os.environ, "PYTHONPATH": str(SOURCES), "OMP_NUM_THREADS": "1"}
+    started = time.monotonic()
+    with tempfile.TemporaryFile("w+") as said:
+        child = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env=environment,
+            stderr=said,
+            start_new_session=True,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (gib << 30, gib << 30)),
+        )
+        code, used = _wait(child.pid, started + seconds)
+        said.seek(0)
+        text = said.read()
+    forms = {form: _outcome(folder, form, text, code, seconds) for form in COMPILED_FILES}
+    committed = [file for file in (GRAPH_FILE, *COMPILED_FILES.values()) if (TRACES / name / file).exists()]
+    differ = [file for file in committed if not _same(folder / file, TRACES / name / file)]
+    spent = {"seconds": round(used.ru_utime + used.ru_stime), "gib": round(used.ru_maxrss / 2**20, 1)}
+    return {"workload": name, **spent, **({"differ": differ} if differ else {}), **forms}
+
+
+def _same(one: Path, other: Path) -> bool:
+    return one.exists() and one.read_bytes() == other.read_bytes()
+
+
+def _wait(process: int, end: float) -> tuple[int, resource.struct_rusage]:
+    """Exit code, negative where the process was ended, and what it used."""
+    while True:
+        done, status, usage = os.wait4(process, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status), usage
+        if time.monotonic() > end:
+            os.killpg(process, signal.SIGKILL)
+            end = float("inf")
+        time.sleep(0.2)
+
+
+def _outcome(folder: Path, form: str, said: str, code: int, seconds: int) -> dict[str, Any]:
+    path = folder / COMPILED_FILES[form]
+    if path.exists():
+        return _facts(path)
+    reasons = {found["form"]: found["reason"] for found in _REFUSED.finditer(said)}
+    reason = reasons.get(form) or reasons.get(None)
+    if reason is None and code < 0:
+        reason = f"not done after {seconds} s" if -code == signal.SIGKILL else f"ended by signal {-code}"
+    last = said.strip().splitlines()[-1:] or [f"ended with {code}"]
+    return {"refused": reason or last[0]}
+
+
+def _facts(path: Path) -> dict[str, Any]:
+    document = read_document(path)
+    faults = faults_of(document)
+    launches = [sum("kernel" in op for op in graph["ops"]) for graph in document["graphs"]]
+    calls = [len(graph["ops"]) - count for graph, count in zip(document["graphs"], launches)]
+    facts = {"launches": launches, "calls": calls, "kernels": len(document["kernels"]), "bytes": path.stat().st_size}
+    return {"refused": f"the record breaks a rule: {faults[0]}"} if faults else facts
+
+
+def _size(name: str) -> int:
+    return (TRACES / name / GRAPH_FILE).stat().st_size
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["run", "page"])
+    parser.add_argument("workloads", nargs="*", metavar="WORKLOAD")
+    parser.add_argument("--keep", type=Path, metavar="DIR")
+    parser.add_argument("--seconds", type=int, default=900)
+    parser.add_argument("--gib", type=int, default=8)
+    parser.add_argument("--again", action="store_true")
+    asked = parser.parse_args()
+    names = asked.workloads or sorted((path.parent.name for path in TRACES.glob(f"*/{GRAPH_FILE}")), key=_size)
+    for name in names if asked.what == "run" else []:
+        if name in lines() and not asked.again:
+            continue
+        with tempfile.TemporaryDirectory() as made:
+            result = compile_workload(name, Path(made), asked.seconds, asked.gib)
+            if asked.keep:
+                shutil.copytree(made, asked.keep / name, dirs_exist_ok=True)
+        LINES.write_text("".join(json.dumps(line) + "\n" for line in {**lines(), name: result}.values()))
+        print(json.dumps(result), flush=True)
+    if asked.what == "page":
+        PAGE.write_text(page(lines()))
+
+
+if __name__ == "__main__":
+    main()
