@@ -297,6 +297,13 @@ std::span<const std::string_view> BackendNames() {
   return kBackendNames;
 }
 
+Backend BackendNamed(const Json& name) {
+  const std::string text = name.is_string() ? name.get<std::string>() : "";
+  const auto found = std::find(kBackendNames.begin(), kBackendNames.end(), text);
+  const bool known = found != kBackendNames.end();
+  return known ? static_cast<Backend>(found - kBackendNames.begin()) : Backend::kAten;
+}
+
 std::span<const std::string_view> OptimizerTensorNames() {
   return kTensorNames;
 }

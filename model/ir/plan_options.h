@@ -51,6 +51,9 @@ void ReadScheduleOptions(ObjectReader& object, ScheduleOptions& options);
 /// What options are where a plan spec of that policy does not say.
 void SetPolicyDefaults(std::string_view policy, ScheduleOptions& options);
 
+/// The backend of that name; kAten for anything else, which readers of plans report.
+Backend BackendNamed(const Json& name);
+
 /// Keys of TrainingOptions.
 std::span<const std::string_view> TrainingKeys();
 

@@ -107,7 +107,8 @@ void PrintEagerGathers(const EagerGathers& eager, Json& document) {
 /// DeepCompile's compiled graphs are predicted for DeepSpeed, which runs them alone, and so with
 /// its handling of gradients, unless the file says otherwise.
 void SetHandlingDefault(const Json& document, PlanSpec& spec) {
-  if (spec.policy.starts_with("deepcompile-") && document.value("backend", Json()) == "inductor") {
+  if (spec.policy.starts_with("deepcompile-") &&
+      BackendNamed(document.value("backend", Json())) == Backend::kInductor) {
     spec.options.gradient_handling = GradientHandling::kDeepSpeed;
   }
 }

@@ -6,6 +6,7 @@
 #include "model/base/error.h"
 #include "model/graph/borrowed_profile.h"
 #include "model/ir/graph_reader.h"
+#include "model/ir/plan_options.h"
 #include "tools/common/config_path.h"
 #include "tools/common/deepspeed_config.h"
 #include "tools/common/file.h"
@@ -39,7 +40,7 @@ void FindBackend(const Json& spec, const std::vector<Override>& overrides, Asked
   const Json backend = Asked(spec, overrides, "backend");
   const Json policy = Asked(spec, overrides, "policy");
   if (!backend.is_null() || policy == "deepspeed-eager") {
-    form.backend = backend == "inductor" ? Backend::kInductor : Backend::kAten;
+    form.backend = BackendNamed(backend);
     return;
   }
   const std::string passes = Asked(spec, overrides, "passes").dump();

@@ -8,6 +8,7 @@
 #include "model/base/error.h"
 #include "model/base/scaled.h"
 #include "model/base/text.h"
+#include "model/ir/plan_options.h"
 #include "model/ir/plan_reader.h"
 #include "model/ir/result_reader.h"
 #include "model/passes/resolve.h"
@@ -148,10 +149,10 @@ std::optional<HostPrediction> PredictWithHost(const Result& measured,
 }
 
 const ProfiledWorkload& MeasuredPredictor::Load(const std::string& folder, const Json& plan) {
-  const bool compiled = plan.value("backend", Json()) == "inductor";
   const Json stage = plan.value("stage", Json());
-  const AskedForm form{compiled ? Backend::kInductor : Backend::kAten,
+  const AskedForm form{BackendNamed(plan.value("backend", Json())),
                        stage.is_number_integer() ? stage.get<int>() : 0};
+  const bool compiled = form.backend == Backend::kInductor;
   const std::string from = compiled ? FormFile(folder, form.stage) : folder;
   if (!loaded_ || loaded_from_ != from) {
     std::ostringstream none;  // of a form that is asked for nothing is noted

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "model/base/error.h"
+#include "model/ir/plan_options.h"
 #include "tools/common/deepspeed_launches.h"
 #include "tools/common/load.h"
 
@@ -38,7 +39,7 @@ AskedForm SearchForm(const std::string& backend,
                                    [](const auto& each) { return each.stage == 3; });
   AskedForm form{std::nullopt, gathers ? 3 : 1};
   if (!backend.empty()) {
-    form.backend = backend == "inductor" ? Backend::kInductor : Backend::kAten;
+    form.backend = BackendNamed(backend);
     return form;
   }
   for (const std::string& plan : plans) {

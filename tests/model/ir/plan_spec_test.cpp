@@ -97,6 +97,14 @@ TEST(PlanSpecTest, MissingKeysHaveTheDocumentedDefaults) {
   EXPECT_EQ(Read(Json::parse(kSmallest)), expected);
 }
 
+TEST(PlanSpecTest, BackendsAreKnownByTheirNames) {
+  EXPECT_EQ(BackendNamed("aten"), Backend::kAten);
+  EXPECT_EQ(BackendNamed("inductor"), Backend::kInductor);
+  EXPECT_EQ(BackendNamed("Inductor"), Backend::kAten);
+  EXPECT_EQ(BackendNamed(1), Backend::kAten);
+  EXPECT_EQ(BackendNamed(nullptr), Backend::kAten);
+}
+
 TEST(PlanSpecTest, PrintedSpecIsReadBack) {
   EXPECT_EQ(Read(PrintPlanSpec(UnusualSpec())), UnusualSpec());
   EXPECT_EQ(Read(PrintPlanSpec(PlanSpec())), PlanSpec());
