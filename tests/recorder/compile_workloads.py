@@ -119,17 +119,21 @@ def _wait(process: int, end: float) -> tuple[int, resource.struct_rusage]:
 
 def _outcome(folder: Path, form: str, said: str, code: int, seconds: int) -> dict[str, Any]:
     path = folder / COMPILED_FILES[form]
-    if path.exists():
-        return _facts(path)
+    return facts_of(path) if path.exists() else {"refused": reason_of(form, said, code, seconds)}
+
+
+def reason_of(form: str, said: str, code: int, seconds: int) -> str:
+    """Why there is no such form, from what the recorder said and how it ended."""
     reasons = {found["form"]: found["reason"] for found in _REFUSED.finditer(said)}
     reason = reasons.get(form) or reasons.get(None)
     if reason is None and code < 0:
         reason = f"not done after {seconds} s" if -code == signal.SIGKILL else f"ended by signal {-code}"
     last = said.strip().splitlines()[-1:] or [f"ended with {code}"]
-    return {"refused": reason or last[0]}
+    return reason or last[0]
 
 
-def _facts(path: Path) -> dict[str, Any]:
+def facts_of(path: Path) -> dict[str, Any]:
+    """What the page says of a form."""
     document = read_document(path)
     faults = faults_of(document)
     launches = [sum("kernel" in op for op in graph["ops"]) for graph in document["graphs"]]
