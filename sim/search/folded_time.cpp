@@ -20,7 +20,7 @@ constexpr std::size_t kFoldedStreams = 4;  // candidates leave the offload strea
 
 constexpr std::array<Counter, kFoldedStreams> kCounterOf = {Counter::kCompute, Counter::kGather,
                                                             Counter::kReduce, Counter::kCopy};
-const GpuTask kNoTask;
+constexpr GpuTask kNoTask{};
 
 /// One stream between two events; the counterpart of StreamState.
 struct FoldedStream {
