@@ -7,7 +7,6 @@
 #include "model/graph/borrowed_profile.h"
 #include "model/ir/graph_reader.h"
 #include "model/ir/plan_options.h"
-#include "tools/common/config_path.h"
 #include "tools/common/deepspeed_config.h"
 #include "tools/common/file.h"
 #include "tools/common/record_command.h"
@@ -58,7 +57,7 @@ void FindBackend(const Json& spec, const std::vector<Override>& overrides, Asked
 AskedForm FindForm(const std::string& plan,
                    const std::vector<Override>& overrides,
                    const DeepSpeedJob& job) {
-  const YamlDocument document = LoadYaml(FindConfig(plan, "plans", "plan file"), "plan file");
+  const YamlDocument document = LoadNamed(plan, "plan").document;
   Json json = document.json();
   if (json.is_object() && json.value("format", Json()) == "dc-collectives/1") {
     json = Json(json.value("plan", Json()));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <dlfcn.h>
 #include <filesystem>
 #include <optional>
 #include <vector>
@@ -75,9 +76,15 @@ std::optional<std::string_view> NearestByNumber(const std::string& name,
   return nearest;
 }
 
-/// The folder of the running program; empty where the system does not say.
+/// The folder of the running program, or of the shared library that this code is in; empty where
+/// the system does not say.
 fs::path ProgramFolder() {
   std::error_code ignored;
+  Dl_info info = {};
+  const auto* here = reinterpret_cast<const void*>(&ProgramFolder);
+  if (::dladdr(here, &info) != 0 && fs::path(info.dli_fname).extension() == ".so") {
+    return fs::canonical(info.dli_fname, ignored).parent_path();
+  }
   return fs::read_symlink("/proc/self/exe", ignored).parent_path();
 }
 

@@ -32,15 +32,15 @@ extern "C" void NoteInterrupt(int signal) {
 
 }  // namespace
 
-Interrupt::Interrupt() {
+Interrupt::Interrupt()
+    : old_interrupt_(std::signal(SIGINT, NoteInterrupt)),
+      old_terminate_(std::signal(SIGTERM, NoteInterrupt)) {
   first_request_ns = 0;
-  std::signal(SIGINT, NoteInterrupt);
-  std::signal(SIGTERM, NoteInterrupt);
 }
 
 Interrupt::~Interrupt() {
-  std::signal(SIGINT, SIG_DFL);
-  std::signal(SIGTERM, SIG_DFL);
+  std::signal(SIGINT, old_interrupt_);
+  std::signal(SIGTERM, old_terminate_);
 }
 
 bool Interrupt::requested() const {

@@ -13,6 +13,10 @@ class Interrupt {
   Interrupt& operator=(const Interrupt&) = delete;
 
   bool requested() const;
+
+ private:
+  void (*old_interrupt_)(int);  // Python has handlers of its own
+  void (*old_terminate_)(int);
 };
 
 }  // namespace dcsim

@@ -14,6 +14,7 @@
 #include "model/passes/lower.h"
 #include "model/passes/resolve.h"
 #include "sim/analysis/policy_measurements.h"
+#include "tools/common/accelerate_config.h"
 #include "tools/common/config_path.h"
 #include "tools/common/file.h"
 #include "tools/common/hjson.h"
@@ -103,6 +104,19 @@ Plan TakePlan(const Json& document,
   return plan;
 }
 
+/// What accelerate's file says besides the plan: notes, and ranks, which must be these.
+void CheckAccelerate(const NamedDocument& named, int ranks, const PlanReading& reading) {
+  for (const std::string& note : named.notes) {
+    *reading.notes << named.path << ": " << note << "\n";
+  }
+  const int processes = named.processes.value_or(ranks);
+  if (processes != ranks && reading.batches == BatchSizes::kFile) {
+    throw Error(named.processes_place + ": the file is for " + std::to_string(processes) +
+                " processes, asked for " + std::to_string(ranks) + " ranks; use --gpus " +
+                std::to_string(processes));
+  }
+}
+
 /// The plan of a recording of collectives, which for this graph must make the very same ones.
 Plan TakeRecording(const YamlDocument& document,
                    const std::vector<Override>& overrides,
@@ -148,11 +162,13 @@ struct PlanUse {
   PlanReading reading = {};
 };
 
-Plan ReadPlanDocument(YamlDocument document,
-                      const std::string& path,
+Plan ReadPlanDocument(NamedDocument named,
                       const std::vector<Override>& overrides,
                       const PlanUse& use) {
+  YamlDocument& document = named.document;
+  const std::string& path = named.path;
   const Json& json = document.json();
+  CheckAccelerate(named, use.ranks, use.reading);
   if (IsDeepSpeedConfig(json)) {
     const DeepSpeedJob job = DeepSpeedJobOf(use.graph, use.ranks, use.reading.batches);
     YamlDocument spec = SpecOfDeepSpeedConfig(document, path, job, *use.reading.notes);
@@ -251,8 +267,8 @@ std::string FindGpuFile(const std::string& name, const fs::path& folder, const s
 }  // namespace
 
 Cluster LoadCluster(const std::string& path, const std::vector<Override>& overrides) {
-  const std::string file = FindConfig(path, "clusters", "cluster file");
-  return ReadClusterDocument(LoadYaml(file, "cluster file"), fs::path(file).parent_path(),
+  NamedDocument named = LoadNamed(path, "cluster");
+  return ReadClusterDocument(std::move(named.document), fs::path(named.path).parent_path(),
                              overrides);
 }
 
@@ -281,8 +297,25 @@ Cluster ReadClusterDocument(YamlDocument document,
   return ReadCluster(document.json(), document.locator());
 }
 
-SearchSpace LoadSpace(const std::string& path) {
-  const YamlDocument document = LoadYaml(path, "space file");
+NamedDocument LoadNamed(const std::string& name, const std::string& kind) {
+  NamedDocument named;
+  if (name.starts_with('{')) {
+    named = {kind, YamlDocument(YamlDocument::Parse(name, kind).json(), {{"", kind}})};
+  } else {
+    const std::string what = kind + " file";
+    named.path = kind == "space" ? name : FindConfig(name, kind + "s", what);
+    named.document = LoadYaml(named.path, what);
+  }
+  if (kind == "plan" && IsAccelerateConfig(named.document.json())) {
+    AccelerateConfig config = ReadAccelerateConfig(named.document, named.path);
+    return {named.path, std::move(config.deepspeed), config.processes,
+            std::move(config.processes_place), std::move(config.notes)};
+  }
+  return named;
+}
+
+SearchSpace LoadSpace(const std::string& name) {
+  const YamlDocument document = LoadNamed(name, "space").document;
   return ReadSearchSpace(document.json(), document.locator());
 }
 
@@ -313,8 +346,7 @@ Plan LoadPlan(const std::string& path,
               const std::vector<Override>& overrides,
               const Graph& graph,
               int ranks) {
-  const std::string file = FindConfig(path, "plans", "plan file");
-  return ReadPlanDocument(LoadYaml(file, "plan file"), file, overrides, {graph, ranks, nullptr});
+  return ReadPlanDocument(LoadNamed(path, "plan"), overrides, {graph, ranks, nullptr});
 }
 
 Plan LoadPlan(const std::string& path,
@@ -322,8 +354,7 @@ Plan LoadPlan(const std::string& path,
               const PredictionInputs& inputs,
               int ranks,
               const PlanReading& reading) {
-  const std::string file = FindConfig(path, "plans", "plan file");
-  return ReadPlanDocument(LoadYaml(file, "plan file"), file, overrides,
+  return ReadPlanDocument(LoadNamed(path, "plan"), overrides,
                           {inputs.graph, ranks, &inputs, reading});
 }
 
@@ -332,7 +363,7 @@ Plan PlanOfDocument(const Json& document,
                     const PredictionInputs& inputs,
                     int ranks) {
   std::ostringstream notes;
-  return ReadPlanDocument(YamlDocument::Parse(document.dump(), name), name, {},
+  return ReadPlanDocument({name, YamlDocument::Parse(document.dump(), name)}, {},
                           {inputs.graph, ranks, &inputs, {BatchSizes::kFile, &notes}});
 }
 

@@ -55,8 +55,25 @@ ProfiledWorkload LoadProfiledWorkload(const std::string& folder,
 /// name beside it.
 YamlDocument LoadYaml(const std::string& path, const std::string& what);
 
-/// Reads a space file (dc-space/1).
-SearchSpace LoadSpace(const std::string& path);
+/// A plan, cluster or space that an option names.
+struct NamedDocument {
+  std::string path;  // of its file; of a text "plan", "cluster" or "space"
+  YamlDocument document;
+  // Of a plan that is a configuration of accelerate, whose document is the DeepSpeed configuration
+  // that it makes (ReadAccelerateConfig):
+  std::optional<int> processes = {};
+  std::string processes_place = {};
+  std::vector<std::string> notes = {};
+};
+
+/// What `name` means: where it begins with '{' the document itself, as YAML or JSON, whose faults
+/// name fields; else a file, or the one of this name that comes with the program (FindConfig).
+///
+///   kind   "plan", "cluster" or "space"
+NamedDocument LoadNamed(const std::string& name, const std::string& kind);
+
+/// Reads a space (dc-space/1), as LoadNamed finds it.
+SearchSpace LoadSpace(const std::string& name);
 
 /// "--set key=value" of the command line.
 struct Override {
@@ -65,8 +82,8 @@ struct Override {
   std::string option = "--set";
 };
 
-/// Reads a cluster file, or the one of this name that comes with the program (FindConfig); its
-/// "gpu" is the path of a GPU file, from the cluster file's folder. Overrides change fields, "gpu"
+/// Reads a cluster, as LoadNamed finds it; its "gpu" is the path of a GPU file, from the cluster
+/// file's folder, of a text from the working folder. Overrides change fields, "gpu"
 /// before those of that GPU ("gpu.memory"), before anything is checked.
 Cluster LoadCluster(const std::string& path, const std::vector<Override>& overrides = {});
 
@@ -94,10 +111,9 @@ struct PlanReading {
   std::ostream* notes = &std::cerr;  // takes what of a DeepSpeed configuration the plan leaves out
 };
 
-/// Reads a plan file, or the one of this name that comes with the program (FindConfig), YAML or
-/// JSON: a dc-plan-spec/1, which is resolved for the graph, its backend and ranks, a
-/// dc-plan/1, whose ranks must be these, a dc-collectives/1, whose plan must make the collectives
-/// that it lists, or a DeepSpeed configuration, which becomes a spec
+/// Reads a plan, as LoadNamed finds it: a dc-plan-spec/1, which is resolved for the graph, its
+/// backend and ranks, a dc-plan/1, whose ranks must be these, a dc-collectives/1, whose plan must
+/// make the collectives that it lists, or a DeepSpeed configuration, which becomes a spec
 /// (ReadDeepSpeedConfig; what that leaves out goes to the notes). Overrides change fields of a
 /// spec. A policy that goes by measurements knows nothing about the machine.
 Plan LoadPlan(const std::string& path,

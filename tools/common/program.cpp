@@ -61,9 +61,13 @@ std::string DescribeExtra(const CLI::App& app) {
   return what + name + "'" + DidYouMean(name, views);
 }
 
-int Fail(const std::string& who, const std::string& message, ExitCode code) {
-  std::cerr << who << ": " << ForTerminal(message) << "\n";
-  return Code(code);
+int Fail(const std::string& who, const Failure& failure) {
+  std::cerr << who << ": " << failure.message << "\n";
+  return Code(failure.code);
+}
+
+int FailForInput(const std::string& who, const std::string& message) {
+  return Fail(who, {ExitCode::kBadInput, ForTerminal(message)});
 }
 
 /// Everything that was printed is out.
@@ -74,27 +78,16 @@ void FlushStandardOutput() {
   }
 }
 
-/// What nobody has foreseen ends as what it most likely is: a document of another shape is bad
-/// input; threads, files and memory belong to the machine. `what` names the subcommand.
+/// `what` names the subcommand.
 int RunGuarded(const std::string& who,
                const std::string& what,
                const std::function<ExitCode()>& run) {
-  const std::string during = "while running " + what + ": ";
   try {
     const ExitCode code = run();
     FlushStandardOutput();
     return Code(code);
-  } catch (const Error& error) {
-    return Fail(who, error.what(), ExitCode::kBadInput);
-  } catch (const SystemError& error) {
-    return Fail(who, error.what(), ExitCode::kSystemFailure);
-  } catch (const Json::exception& error) {
-    return Fail(who, during + "a document holds what it should not: " + error.what(),
-                ExitCode::kBadInput);
-  } catch (const std::bad_alloc&) {
-    return Fail(who, during + "out of host memory", ExitCode::kSystemFailure);
-  } catch (const std::exception& error) {
-    return Fail(who, during + error.what(), ExitCode::kSystemFailure);
+  } catch (const std::exception&) {
+    return Fail(who, FailureOfException(what));
   }
 }
 
@@ -113,7 +106,7 @@ int ReportParseError(const Program& program, const CLI::App& app, const CLI::Par
   }
   const CLI::App& chosen = ChosenApp(app);
   const std::string help = &chosen == &app ? program.name : program.name + " " + chosen.get_name();
-  return Fail(program.name, message + "\nSee " + help + " --help", ExitCode::kBadInput);
+  return FailForInput(program.name, message + "\nSee " + help + " --help");
 }
 
 /// A closed standard stream's number would go to the next file that is opened, and that file would
@@ -139,6 +132,24 @@ std::optional<std::string> FindEmptyOption(const CLI::App& app) {
 
 }  // namespace
 
+Failure FailureOfException(const std::string& running) {
+  const std::string during = "while running " + running + ": ";
+  try {
+    throw;
+  } catch (const Error& error) {
+    return {ExitCode::kBadInput, ForTerminal(error.what())};
+  } catch (const SystemError& error) {
+    return {ExitCode::kSystemFailure, ForTerminal(error.what())};
+  } catch (const Json::exception& error) {
+    return {ExitCode::kBadInput,
+            ForTerminal(during + "a document holds what it should not: " + error.what())};
+  } catch (const std::bad_alloc&) {
+    return {ExitCode::kSystemFailure, during + "out of host memory"};
+  } catch (const std::exception& error) {
+    return {ExitCode::kSystemFailure, ForTerminal(during + error.what())};
+  }
+}
+
 int RunProgram(const Program& program, int argc, const char* const* argv) {
   HoldStandardStreams();
   std::signal(SIGXFSZ, SIG_IGN);  // a file that grows too large is a failed write
@@ -158,8 +169,7 @@ int RunProgram(const Program& program, int argc, const char* const* argv) {
   }
   const CLI::App* chosen = app.get_subcommands().front();
   if (const auto empty = FindEmptyOption(*chosen)) {
-    return Fail(program.name, *empty + ": expected a value, found an empty text",
-                ExitCode::kBadInput);
+    return FailForInput(program.name, *empty + ": expected a value, found an empty text");
   }
   return RunGuarded(program.name, program.name + " " + chosen->get_name(), runs.at(chosen));
 }

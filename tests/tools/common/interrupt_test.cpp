@@ -32,6 +32,13 @@ TEST(InterruptTest, ForgetsTheRequestOfAnEarlierCommand) {
   EXPECT_FALSE(interrupt.requested());
 }
 
+// Python has a handler of its own.
+TEST(InterruptTest, GivesBackTheHandlerBefore) {
+  std::signal(SIGINT, SIG_IGN);
+  { const Interrupt interrupt; }
+  EXPECT_EQ(std::signal(SIGINT, SIG_DFL), SIG_IGN);
+}
+
 TEST(InterruptDeathTest, EndsTheProcessAtASecondRequest) {
   const Interrupt interrupt;
   EXPECT_EXIT(

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <string>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "model/ir/graph_reader.h"
@@ -341,6 +342,23 @@ TEST(LoadTest, MissingPlanNamesTheNearestFile) {
   const std::string asked = DCSIM_SOURCE_DIR "/configs/plans/zero4.yaml";
   EXPECT_EQ(ErrorText([&] { LoadPlan(asked, {}, TwoLayers(), 2); }),
             asked + ": no such plan file, did you mean 'zero3.yaml'?");
+}
+
+TEST(LoadTest, ATextIsThePlanItself) {
+  const Plan plan =
+      LoadPlan("{format: dc-plan-spec/1, policy: plain-1, stage: 2}", {}, TwoLayers(), 2);
+  EXPECT_EQ(plan.options.stage, 2);
+}
+
+TEST(LoadTest, FaultsOfATextNameTheField) {
+  EXPECT_EQ(ErrorText([] {
+              LoadPlan("{format: dc-plan-spec/1, policy: plain-1, stage: 4}", {}, TwoLayers(), 2);
+            }),
+            "plan: stage: expected 1, 2 or 3, found 4");
+  EXPECT_THAT(ErrorText([] { LoadCluster("{format: dc-cluster/1}"); }),
+              testing::StartsWith("cluster: "));
+  EXPECT_THAT(ErrorText([] { LoadSpace("{format: dc-space/1, stag: [1]}"); }),
+              testing::StartsWith("space: stag: "));
 }
 
 }  // namespace

@@ -1,11 +1,12 @@
 #pragma once
 
+#include <iostream>
 #include <string>
 #include <vector>
 
 #include "sim/search/candidate.h"
+#include "tools/answers/search_report.h"
 #include "tools/common/compiled_form.h"
-#include "tools/dc_sim/search_report.h"
 
 namespace dcsim {
 
@@ -22,12 +23,14 @@ AskedForm SearchForm(const std::string& backend,
 ///
 ///   for_deepspeed   the best plan is to run in DeepSpeed: what DeepSpeed cannot run is left out of
 ///                   the search's own, and refused in the files
+///   notes           takes what is said of the files, a line each
 ///
 /// Throws Error naming the file that trains differently, that DeepSpeed cannot run, or whose plan
 /// offloads optimizer states.
 std::vector<Candidate> SearchStarts(const LoadedSearch& loaded,
                                     const std::vector<std::string>& files,
                                     bool for_deepspeed,
-                                    SearchProblem& problem);
+                                    SearchProblem& problem,
+                                    std::ostream& notes);
 
 }  // namespace dcsim

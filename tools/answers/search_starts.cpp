@@ -1,4 +1,4 @@
-#include "tools/dc_sim/search_starts.h"
+#include "tools/answers/search_starts.h"
 
 #include <algorithm>
 #include <set>
@@ -53,7 +53,8 @@ AskedForm SearchForm(const std::string& backend,
 std::vector<Candidate> SearchStarts(const LoadedSearch& loaded,
                                     const std::vector<std::string>& files,
                                     bool for_deepspeed,
-                                    SearchProblem& problem) {
+                                    SearchProblem& problem,
+                                    std::ostream& notes) {
   const ScheduleOptions& base = loaded.space.options.front();
   const Graph& graph = loaded.workload.graph;
   std::vector<Plan> plans = OwnStarts(loaded);
@@ -62,7 +63,8 @@ std::vector<Candidate> SearchStarts(const LoadedSearch& loaded,
                   [&](const Plan& plan) { return !FindDeepSpeedFaults(plan, graph).empty(); });
   }
   for (const std::string& path : files) {
-    plans.push_back(LoadPlan(path, {}, loaded.inputs(), problem.ranks));
+    plans.push_back(
+        LoadPlan(path, {}, loaded.inputs(), problem.ranks, {BatchSizes::kFile, &notes}));
     if (for_deepspeed) {
       RequireDeepSpeedPlan(plans.back(), graph);
     }

@@ -1,4 +1,4 @@
-#include "tools/dc_sim/search_report.h"
+#include "tools/answers/search_report.h"
 
 #include <algorithm>
 #include <iterator>
