@@ -7,6 +7,11 @@ target_compile_options(dcsim_options INTERFACE
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   target_compile_options(dcsim_options INTERFACE -Wno-restrict)
 endif()
+# Code of a shared library that calls itself directly, as a program's does. Programs have the same
+# options: they reuse precompiled headers.
+if(DCSIM_PYTHON_MODULE)
+  target_compile_options(dcsim_options INTERFACE -fPIC -fno-semantic-interposition)
+endif()
 if(DCSIM_WERROR)
   target_compile_options(dcsim_options INTERFACE -Werror)
 endif()

@@ -3,7 +3,7 @@
 # requirements all but two folders of headers, which cuda-toolkit[cccl,crt] brings.
 #
 #   DCSIM_EXEC     AUTO builds exec and dc-run when torch is found, ON requires it, OFF leaves them out
-#   DCSIM_PYTHON   the Python whose torch is used
+#   DCSIM_PYTHON   the Python whose torch is used, and for which DCSIM_PYTHON_MODULE builds a module
 set(DCSIM_EXEC AUTO CACHE STRING "Build exec and dc-run: AUTO, ON, OFF")
 set(DCSIM_TORCH_VERSION 2.11.0)
 if(DEFINED ENV{DCSIM_VENV})

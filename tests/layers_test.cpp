@@ -131,6 +131,7 @@ const std::vector<ThirdParty>& ThirdParties() {
       {"Boost's version", {"boost/version.hpp"}, {"tools/common/libraries.cpp"}},
       {"other Boost", {"boost/"}, {"model/graph/", "tools/common/libraries.cpp"}},
       {"nlohmann-json", {"nlohmann/"}, {"model/ir/document.h", "tools/common/libraries.cpp"}},
+      {"nanobind", {"nanobind/"}, {"tools/python/native/"}},
       {"zlib", {"zlib.h"}, {"tools/common/"}},
       {"liblzma", {"lzma.h"}, {"tools/common/"}},
   };

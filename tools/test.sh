@@ -25,7 +25,7 @@ stage "checking the system"
 require_supported_system
 require_disk 4 build
 install_packages "${BUILD_PACKAGES[@]}" libgtest-dev libgmock-dev libbenchmark-dev clang clang-tidy \
-  clang-format libclang-rt-dev python3-venv python3-dev git
+  clang-format libclang-rt-dev python3-venv python3-dev git chromium
 
 # The environment lies outside the build folder, so that no later run downloads torch again.
 if [ ! -e "$VENV/ready" ]; then
@@ -47,11 +47,17 @@ git ls-files '*.cpp' '*.h' | xargs clang-format --dry-run --Werror || fail "run 
 # What runs with sanitizers below is not built twice: `cmake --build build/dev` does that.
 stage "building the programs, and tests of optimised ones"
 export DCSIM_VENV="$VENV"
-configure dev -DDCSIM_EXEC=ON
-cmake --build build/dev --target dc-sim dc-run make-cluster simulate-benchmark search-benchmark optimised-tests ||
+configure dev -DDCSIM_EXEC=ON -DDCSIM_PYTHON_MODULE=ON
+cmake --build build/dev --target dc-sim dcsim_native dc-run make-cluster simulate-benchmark search-benchmark optimised-tests ||
   fail "the build of preset dev failed"
 stage "tests of optimised programs"
 ctest --preset dev -L optimised -j 2 --progress || fail "tests failed"
+
+stage "dc-sim from Python"
+PYTHONPATH=build/dev/python "$VENV/bin/python" -m pytest -q tests/python || fail "tests of the Python module failed"
+
+stage "a wheel in an empty environment"
+tests/python/check_wheel.sh build/dev || fail "the wheel failed"
 
 stage "recorder tests"
 "$VENV/bin/python" -m pytest -q -n auto tests/recorder || fail "recorder tests failed"
