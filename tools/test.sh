@@ -54,7 +54,7 @@ stage "tests of optimised programs"
 ctest --preset dev -L optimised -j 2 --progress || fail "tests failed"
 
 stage "dc-sim from Python"
-PYTHONPATH=build/dev/python "$VENV/bin/python" -m pytest -q tests/python || fail "tests of the Python module failed"
+PYTHONPATH="$PWD/build/dev/python" "$VENV/bin/python" -m pytest -q tests/python || fail "tests of the Python module failed"
 
 stage "a wheel in an empty environment"
 tests/python/check_wheel.sh build/dev || fail "the wheel failed"

@@ -16,7 +16,7 @@ BROWSER = shutil.which("chromium")
 PROBE = """<script>addEventListener("load", () => setTimeout(() => {
   const plots = [...document.querySelectorAll(".js-plotly-plot")];
   parent.postMessage({
-    plots: plots.length, drawn: plots.filter(plot => plot.querySelector(".plot")).length,
+    plots: plots.length, drawn: plots.filter(plot => plot.querySelector(".subplot")).length,
     needed: document.documentElement.scrollWidth, width: innerWidth,
     traces: plots.map(plot => plot.querySelectorAll(".trace, .bars .point").length)}, "*");
 }, 500))</script>"""

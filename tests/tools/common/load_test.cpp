@@ -354,11 +354,11 @@ TEST(LoadTest, FaultsOfATextNameTheField) {
   EXPECT_EQ(ErrorText([] {
               LoadPlan("{format: dc-plan-spec/1, policy: plain-1, stage: 4}", {}, TwoLayers(), 2);
             }),
-            "plan: stage: expected 1, 2 or 3, found 4");
+            "plan: stage: expected a whole number from 1 to 3, found 4");
   EXPECT_THAT(ErrorText([] { LoadCluster("{format: dc-cluster/1}"); }),
               testing::StartsWith("cluster: "));
-  EXPECT_THAT(ErrorText([] { LoadSpace("{format: dc-space/1, stag: [1]}"); }),
-              testing::StartsWith("space: stag: "));
+  EXPECT_THAT(ErrorText([] { LoadSpace("{format: dc-space/1, options: {stag: 1}}"); }),
+              testing::StartsWith("space: options/stag: "));
 }
 
 }  // namespace

@@ -246,6 +246,7 @@ class Search:
     `best.result.plan` is a plan that `simulate` takes."""
 
     workload: str
+    backend: str
     gpus: int
     memory_limit_bytes: int
     evaluated: int
