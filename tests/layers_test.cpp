@@ -221,7 +221,7 @@ TEST(LayersTest, CostsNameNoOperator) {
     const bool table = file.starts_with("model/cost/operators.");
     for (const std::string& line : Lines(file)) {
       if (file.starts_with("model/cost/") && !table && line.find("\"aten::") != std::string::npos) {
-        naming.push_back(file + ": " + line);
+        naming.push_back(std::string(file).append(": ").append(line));
       }
     }
   }

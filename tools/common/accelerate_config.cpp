@@ -111,10 +111,8 @@ const Key* FindKey(const std::array<Key, Size>& keys, std::string_view name) {
 
 template <typename Key, std::size_t Size>
 std::string Nearest(const std::array<Key, Size>& keys, std::string_view name) {
-  std::vector<std::string_view> names;
-  for (const Key& key : keys) {
-    names.push_back(key.name);
-  }
+  std::vector<std::string_view> names(keys.size());
+  std::transform(keys.begin(), keys.end(), names.begin(), [](const Key& key) { return key.name; });
   return DidYouMean(name, names);
 }
 
@@ -290,7 +288,10 @@ class AccelerateReader {
       } else if (!open && own->second == "auto") {
         Put("/" + type + "/enabled", on, "/mixed_precision");
       } else if (!open && own->second == true && !on && name != "no") {
-        faults_.Add("/mixed_precision", name + " contradicts " + type + " of the DeepSpeed file");
+        faults_.Add("/mixed_precision", std::string(name)
+                                            .append(" contradicts ")
+                                            .append(type)
+                                            .append(" of the DeepSpeed file"));
       }
     }
   }

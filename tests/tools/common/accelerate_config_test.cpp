@@ -22,7 +22,7 @@ std::string Fault(const std::string& text, const std::string& path = "accelerate
   return ErrorText([&] { Read(text, path); });
 }
 
-const std::string kHead = "distributed_type: DEEPSPEED\n";
+const std::string head = "distributed_type: DEEPSPEED\n";
 
 TEST(AccelerateConfigTest, IsToldByItsKeys) {
   EXPECT_TRUE(IsAccelerateConfig(Json{{"distributed_type", "NO"}}));
@@ -37,12 +37,12 @@ TEST(AccelerateConfigTest, LeftOutKeysAreThePlugins) {
                          {"gradient_accumulation_steps", "auto"},
                          {"gradient_clipping", "auto"},
                          {"zero_optimization", {{"stage", 2}}}};
-  EXPECT_EQ(Read(kHead).deepspeed.json(), expected);
+  EXPECT_EQ(Read(head).deepspeed.json(), expected);
 }
 
 TEST(AccelerateConfigTest, KeysBecomeDeepSpeeds) {
   const AccelerateConfig config =
-      Read(kHead +
+      Read(head +
            "mixed_precision: bf16\nnum_processes: 8\nnum_machines: 2\ndeepspeed_config:\n"
            "  zero_stage: 3\n  gradient_accumulation_steps: 4\n  gradient_clipping: 0.5\n"
            "  offload_optimizer_device: cpu\n  offload_param_device: none\n"
@@ -63,7 +63,7 @@ TEST(AccelerateConfigTest, KeysBecomeDeepSpeeds) {
 }
 
 TEST(AccelerateConfigTest, KeysHaveTheirPlaces) {
-  const Locator locate = Read(kHead + "deepspeed_config:\n  zero_stage: 3\n").deepspeed.locator();
+  const Locator locate = Read(head + "deepspeed_config:\n  zero_stage: 3\n").deepspeed.locator();
   EXPECT_THAT(locate("/zero_optimization/stage"), HasSubstr("accelerate.yaml:3:3"));
   EXPECT_THAT(locate("/train_micro_batch_size_per_gpu"), HasSubstr("accelerate.yaml:2:1"));
 }
@@ -71,17 +71,17 @@ TEST(AccelerateConfigTest, KeysHaveTheirPlaces) {
 TEST(AccelerateConfigTest, WhatNoPlanSaysIsRefusedByName) {
   const std::vector<std::pair<std::string, std::string>> faults = {
       {"distributed_type: FSDP\n", "distributed_type: not modelled: expected DEEPSPEED"},
-      {kHead + "mixed_precision: fp8\n", "no plan computes in fp8"},
-      {kHead + "mixed_precision: bf61\n", "expected no, fp16 or bf16, found bf61"},
-      {kHead + "use_cpu: true\n", "use_cpu: not modelled"},
-      {kHead + "num_process: 4\n", "did you mean 'num_processes'?"},
-      {kHead + "num_processes: 0\n", "expected a whole number of at least 1, found 0"},
-      {kHead + "num_processes: 2.5\n", "expected a whole number of at least 1, found 2.5"},
-      {kHead + "dynamo_config:\n  dynamo_backend: INDUCTOR\n", "dynamo_config: not modelled"},
-      {kHead + "parallelism_config:\n  parallelism_config_tp_size: 2\n", "plans are data-parallel"},
-      {kHead + "compute_environment: AMAZON_SAGEMAKER\n", "expected LOCAL_MACHINE"},
-      {kHead + "deepspeed_config: 3\n", "deepspeed_config: expected an object"},
-      {kHead + "deepspeed_config:\n  deepspeed_moe_layer_cls_names: Block\n", "not modelled"}};
+      {head + "mixed_precision: fp8\n", "no plan computes in fp8"},
+      {head + "mixed_precision: bf61\n", "expected no, fp16 or bf16, found bf61"},
+      {head + "use_cpu: true\n", "use_cpu: not modelled"},
+      {head + "num_process: 4\n", "did you mean 'num_processes'?"},
+      {head + "num_processes: 0\n", "expected a whole number of at least 1, found 0"},
+      {head + "num_processes: 2.5\n", "expected a whole number of at least 1, found 2.5"},
+      {head + "dynamo_config:\n  dynamo_backend: INDUCTOR\n", "dynamo_config: not modelled"},
+      {head + "parallelism_config:\n  parallelism_config_tp_size: 2\n", "plans are data-parallel"},
+      {head + "compute_environment: AMAZON_SAGEMAKER\n", "expected LOCAL_MACHINE"},
+      {head + "deepspeed_config: 3\n", "deepspeed_config: expected an object"},
+      {head + "deepspeed_config:\n  deepspeed_moe_layer_cls_names: Block\n", "not modelled"}};
   for (const auto& [text, expected] : faults) {
     EXPECT_THAT(Fault(text), HasSubstr(expected)) << text;
   }
@@ -100,7 +100,7 @@ TEST(AccelerateConfigTest, KeysThatAskForNothingAreTaken) {
 }
 
 TEST(AccelerateConfigTest, AMisspeltKeyOfTheSectionIsNoted) {
-  EXPECT_THAT(Read(kHead + "deepspeed_config:\n  zero_stag: 3\n").notes,
+  EXPECT_THAT(Read(head + "deepspeed_config:\n  zero_stag: 3\n").notes,
               ElementsAre("no key that accelerate looks for: deepspeed_config/zero_stag, did you "
                           "mean 'zero_stage'?"));
 }
@@ -109,14 +109,14 @@ class AccelerateFileTest : public testing::Test {
  protected:
   /// What is read beside a DeepSpeed file of this content.
   std::string Path(const Json& deepspeed) {
-    WriteFile(folder_ / "ds.json", deepspeed.dump());
-    return folder_ / "accelerate.yaml";
+    WriteFile(folder / "ds.json", deepspeed.dump());
+    return folder / "accelerate.yaml";
   }
   static std::string Text(const std::string& more = "") {
-    return kHead + more + "deepspeed_config:\n  deepspeed_config_file: ds.json\n";
+    return head + more + "deepspeed_config:\n  deepspeed_config_file: ds.json\n";
   }
 
-  TemporaryFolder folder_;
+  TemporaryFolder folder;
 };
 
 TEST_F(AccelerateFileTest, ADeepSpeedFileIsLookedForBesideIt) {
@@ -132,7 +132,7 @@ TEST_F(AccelerateFileTest, WhatAccelerateRefusesBesideAFileIsRefused) {
   const std::string path = Path({{"zero_optimization", {{"stage", 1}}}});
   EXPECT_THAT(Fault(Text() + "  zero_stage: 3\n", path),
               HasSubstr("accelerate refuses it beside deepspeed_config_file"));
-  EXPECT_THAT(Fault(kHead + "deepspeed_config:\n  deepspeed_config_file: none.json\n", path),
+  EXPECT_THAT(Fault(head + "deepspeed_config:\n  deepspeed_config_file: none.json\n", path),
               HasSubstr("no such file none.json"));
   EXPECT_THAT(Fault(Text(), Path({{"train_batch_size", 4}})),
               HasSubstr("has no zero_optimization"));
