@@ -55,4 +55,20 @@ OwnedShare ParamLayout::owned(std::span<const ParamId> params, int rank) const {
   return share;
 }
 
+std::size_t ParamLayout::most_parts(std::span<const ParamId> params) const {
+  if (by_parameter_) {
+    return params.size();
+  }
+  std::vector<std::size_t> parts(static_cast<std::size_t>(ranks_));
+  for (const ParamId id : params) {
+    const ParamPlace& where = place(id);
+    const std::int64_t size = partitions_[where.group];
+    for (std::int64_t rank = where.weights / size; rank * size < where.weights + where.numel;
+         ++rank) {
+      ++parts[static_cast<std::size_t>(rank)];
+    }
+  }
+  return *std::max_element(parts.begin(), parts.end());
+}
+
 }  // namespace dcsim

@@ -57,6 +57,9 @@ class ParamLayout {
   /// What a rank owns of some trainable parameters.
   OwnedShare owned(std::span<const ParamId> params, int rank) const;
 
+  /// Of some trainable parameters of one group: the most of which a rank owns a part.
+  std::size_t most_parts(std::span<const ParamId> params) const;
+
  private:
   int stage_;
   int ranks_;

@@ -14,22 +14,28 @@ constexpr std::int64_t kFloat64 = 8;  // bytes
 // Of one parameter's part: amax and amin, each found finite by four kernels; and, not, and the sum
 // of what was found.
 constexpr std::size_t kOverflowKernels = 13;
-constexpr std::size_t kOverflowCalls = 7;  // amax, amin, two isfinite, and, not, the sum
+// They and the turn of the loop take as long as three calls besides their launches: 115 to 150 us a
+// parameter in four jobs (docs/lab/deepspeed.md).
+constexpr std::size_t kOverflowCalls = 3;
 // Scalars behind the norms: of a group, from its parameters' norms to its own; of all, to the total
 // norm and whether it is finite.
 constexpr std::size_t kGroupScalars = 11;
 constexpr std::size_t kTotalScalars = 22;
 
-/// Parameters of a group of which a rank owns a part: all where each is cut, else those in its part
-/// of the flat tensor.
-std::size_t CountParts(const LowerState& state, std::size_t g) {
+std::vector<ParamId> TrainedOf(const LowerState& state, std::size_t g) {
   std::vector<ParamId> trained;
   for (const ParamId id : state.layout.groups()[g].params) {
     if (state.graph.param(id).requires_grad) {
       trained.push_back(id);
     }
   }
-  return std::max<std::size_t>(1, state.layout.owned(trained, 0).parts);
+  return trained;
+}
+
+/// Parameters of a group of which a rank owns a part: all where each is cut, else those in its part
+/// of the flat tensor, on the rank that has most of them. The others wait for it.
+std::size_t CountParts(const LowerState& state, std::size_t g) {
+  return std::max<std::size_t>(1, state.layout.most_parts(TrainedOf(state, g)));
 }
 
 std::int64_t LargestPart(const LowerState& state, std::size_t g) {
@@ -152,7 +158,7 @@ void AddGradientChecks(LowerState& state) {
 }
 
 BufferId AddFlatGradients(LowerState& state, std::size_t group) {
-  const std::size_t parts = CountParts(state, group);
+  const std::size_t parts = state.layout.owned(TrainedOf(state, group), 0).parts;
   if (parts < 2 || (state.plan.options.stage != 3 && !state.eager())) {
     return BufferId::None();
   }

@@ -1,9 +1,12 @@
 #include "sim/analysis/step_clock.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
 #include "model/cost/power.h"
+#include "sim/analysis/step_metrics.h"
 
 namespace dcsim {
 namespace {
@@ -12,6 +15,17 @@ std::vector<WorkCost> CostsAt(const Schedule& schedule,
                               const PredictionInputs& inputs,
                               double clock_mhz) {
   return EstimateWorks(schedule, inputs.graph, inputs.profile, inputs.cluster, clock_mhz);
+}
+
+/// While DeepSpeed's Python goes through the parameters, a GPU has next to nothing to do for tens
+/// of milliseconds, over which its limit does not average.
+bool HasLongRests(const Schedule& schedule) {
+  return std::any_of(schedule.works().begin(), schedule.works().end(),
+                     [](const Work& work) { return work.python != PythonCalls{}; });
+}
+
+Duration PoweredTime(const StepMetrics& metrics, Duration step, bool has_long_rests) {
+  return has_long_rests ? metrics.compute() + metrics.exposed_communication() : step;
 }
 
 }  // namespace
@@ -29,14 +43,18 @@ ClockedCosts CostsAtClock(const Schedule& schedule, const PredictionInputs& inpu
   clock = ProfiledClock(inputs.profile, *power);
   std::vector<WorkCost> costs = CostsAt(schedule, inputs, clock);
   const double energy = StepEnergy(schedule, inputs.graph, inputs.profile, inputs.cluster, costs);
+  const bool has_long_rests = HasLongRests(schedule);
   for (int round = 0; round < kRounds; ++round) {
     const SimulationOptions options = OptionsFor(schedule, at_clock);
-    const Simulation simulation = Simulate(schedule, costs, options, {});
+    StepMetrics metrics(schedule, costs, options.warmup_steps, options.start_gap);
+    std::array<Observer*, 1> observers = {&metrics};
+    const Simulation simulation = Simulate(schedule, costs, options, observers);
     if (simulation.outcome != Outcome::kCompleted) {
       return {CostsAt(schedule, inputs, 0), 0};
     }
     const Duration step = simulation.measured_step_times(options.warmup_steps).front();
-    const double next = std::round(ClockWithinLimit(inputs.cluster, energy, step));
+    const Duration powered = PoweredTime(metrics, step, has_long_rests);
+    const double next = std::round(ClockWithinLimit(inputs.cluster, energy, powered));
     if (next == clock) {
       break;
     }

@@ -55,6 +55,15 @@ TEST(ParamLayoutTest, ARankOwnsWhatLiesInItsPartition) {
   EXPECT_EQ(layout.owned(last, 1).elements, 5);
 }
 
+// 16 elements over four ranks: a and b, b, b and c, c. Sharded by parameter all ranks have all.
+TEST(ParamLayoutTest, TheFullestRankIsFound) {
+  EXPECT_EQ(ParamLayout(ThreeParams(), Stage(1), 4).most_parts(all_params), 2U);
+  EXPECT_EQ(ParamLayout(ThreeParams(), Stage(1), 1).most_parts(all_params), 3U);
+  EXPECT_EQ(ParamLayout(ThreeParams(), Stage(3), 4).most_parts(all_params), 3U);
+  const std::vector<ParamId> last = {ParamId(2)};
+  EXPECT_EQ(ParamLayout(ThreeParams(), Stage(1), 8).most_parts(last), 1U);
+}
+
 // Shards of 2, 4 and 3 elements, the last rank's padded.
 TEST(ParamLayoutTest, CutByParameterEachRankOwnsAShardOfEach) {
   const ParamLayout layout(ThreeParams(), Stage(3), 2);

@@ -65,6 +65,19 @@ TEST(StepClockTest, OfGpusThatMayTakeLess) {
   EXPECT_NEAR(job.Clock(), 1000 * std::sqrt(0.125), kLaunches);
 }
 
+// DeepSpeed's Python keeps the GPU waiting as long as the sum takes: power saved then is not there
+// for the sum.
+TEST(StepClockTest, RestsBetweenCallsOfDeepSpeedDoNotCount) {
+  LongSum job(800, 0);
+  PlanSpec spec;
+  spec.options.gradient_handling = GradientHandling::kDeepSpeed;
+  job.plan = Resolve(spec, job.graph, 1);
+  job.cluster.host.compiled_graph = Duration::FromUs(4000);
+  const Prediction prediction = Predict(job.schedule(), job.plan, job.inputs, false);
+  EXPECT_GT(prediction.result.step_time, Duration::FromUs(7900));
+  EXPECT_NEAR(job.Clock(), 500, kLaunches);
+}
+
 TEST(StepClockTest, IsUnknownWithoutAModel) {
   LongSum job(800, 1);
   job.cluster.gpu.power.reset();
