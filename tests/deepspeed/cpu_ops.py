@@ -50,6 +50,8 @@ class _Parameter:
     whole: torch.Tensor | None = None  # flat, padded to equal shards
     valid: bool = False
     accumulates: bool = False
+    part_from: int | None = None  # ZeRO-1: where in the parameter `gradient` begins
+    held: torch.Tensor | None = None  # ZeRO-1: the sum of gradients since the last update
 
     def elements(self) -> int:
         return torch.Size(self.shape).numel()
@@ -96,6 +98,16 @@ class Handle:
         if gradient.numel():
             gradient.zero_()
         self.parameters[ds_id] = _Parameter(tuple(shape), shard, gradient, persistent)
+
+    def register_param(self, ds_id: int, shape: Any, whole: torch.Tensor, gradient: torch.Tensor, offset: int) -> None:
+        """ZeRO-1's: parameters are whole, gradients are all-reduced, and each rank keeps its part of them."""
+        self.parameters[ds_id] = _Parameter(tuple(shape), whole, gradient, persistent=True, part_from=offset)
+
+    def update_param_grad_buffer(self, ds_id: int, gradient: torch.Tensor, offset: int) -> None:
+        self.parameters[ds_id].gradient, self.parameters[ds_id].part_from = gradient, offset
+
+    def register_graph_z1(self, graph_id: int, ds_ids: list[int]) -> None:
+        self.graphs[graph_id] = list(ds_ids)
 
     def register_graph_z3(self, graph_id: int, ds_ids: list[int]) -> None:
         self.graphs[graph_id] = list(ds_ids)
@@ -180,8 +192,10 @@ def _release(tensor: torch.Tensor, graph_id: int, ds_id: int, users: int) -> tor
 
 def _reduce(gradient: torch.Tensor, _graph: int, ds_id: int) -> torch.Tensor:
     _log("reduce", [ds_id])
-    if not HANDLE.profiling:
-        parameter = HANDLE.parameters[ds_id]
+    parameter = HANDLE.parameters[ds_id]
+    if parameter.part_from is not None:
+        _all_reduce(parameter, gradient)
+    elif not HANDLE.profiling:
         ranks, length = dist.get_world_size(HANDLE.group), parameter.shard.numel()
         flat = torch.zeros(ranks * length, dtype=torch.float32)
         flat[: gradient.numel()] = gradient.reshape(-1).float() / ranks
@@ -193,6 +207,17 @@ def _reduce(gradient: torch.Tensor, _graph: int, ds_id: int) -> torch.Tensor:
             parameter.gradient.copy_(own)
         parameter.accumulates = True
     return torch.empty(0, dtype=gradient.dtype)
+
+
+def _all_reduce(parameter: _Parameter, gradient: torch.Tensor) -> None:
+    parameter.held = gradient if parameter.held is None else parameter.held + gradient
+    if not HANDLE.updates:
+        return
+    flat = parameter.held.reshape(-1) / dist.get_world_size(HANDLE.group)
+    dist.all_reduce(flat, group=HANDLE.group)
+    own = flat[parameter.part_from or 0 :][: parameter.gradient.numel()]
+    parameter.gradient.view(-1).copy_(own)
+    parameter.held = None
 
 
 def _end_backward(_gradients: Any, graph_id: int, _release_buckets: bool) -> None:
