@@ -35,9 +35,12 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--cluster", type=Path, help="configs/clusters/h200-GPUS.yaml if left out")
     parser.add_argument("--steps", type=int, default=50)
     parser.add_argument("--schedules", type=int, default=20000)
-    parser.add_argument("--stages", default="", help="such as 1,2: DeepCompile with these ZeRO stages, and no plans")
-    parser.add_argument("--plans", nargs="*", type=Path, default=[], help="train with these, beside gathers at use; no search")
+    parser.add_argument("--stages", default="", help="such as 1,2: DeepCompile with these ZeRO stages; no search")
+    parser.add_argument("--plans", nargs="*", type=Path, default=[], help="train with these; no search")
+    parser.add_argument("--beside", default="", help="such as default,gathers: train with DeepSpeed's own schedules; no search")
     parser.add_argument("--repeat", action="store_true", help="DeepSpeed's own schedule once more: what two runs differ by")
+    parser.add_argument("--trace", action="store_true", help="each job ends with a step that PyTorch's profiler traces")
+    parser.add_argument("--calibrate", action="store_true", help="first python -m dcsim_deepspeed calibrate")
     parser.add_argument("--limit", type=float, default=540, help="seconds for everything")
     parser.add_argument("--out", type=Path, required=True)
     return parser.parse_args()
@@ -119,6 +122,8 @@ class Bridge:
         command = [sys.executable, "-m", "torch.distributed.run", f"--nproc_per_node={self.arguments.gpus}"]
         command += ["--master_port=29517", "tests/gpu/deepspeed_job.py", "--model", model, "--mode", mode, *extra]
         command += ["--steps", str(self.arguments.steps), "--out", str(self.out / "results.jsonl")]
+        if self.arguments.trace:
+            command += ["--trace", str(self.out / "traces")]
         return self.run(f"{model}, {mode}", command)
 
     def search(self, model: str, plan: Path) -> bool:
@@ -129,19 +134,21 @@ class Bridge:
 
     def all(self) -> int:
         if self.install():
+            if self.arguments.calibrate:
+                command = [sys.executable, "-m", "dcsim_deepspeed", "calibrate", "--out", str(self.out / "host.yaml")]
+                self.run("calibrate", [*command, "--samples", str(self.out / "host.json")], 120)
             for model in self.arguments.models.split(","):
-                plan = self.out / f"{model}.plan.json"
-                if self.arguments.stages:
-                    for stage in self.arguments.stages.split(","):
-                        self.job(model, "default", ["--stage", stage])
+                name = Path(model).parent.name if model.endswith(".py") else model
+                plan = self.out / f"{name}.plan.json"
+                for stage in filter(None, self.arguments.stages.split(",")):
+                    self.job(model, "default", ["--stage", stage])
+                for path in self.arguments.plans:
+                    self.job(model, "plan", ["--plan", str(path.absolute())])
+                for mode in filter(None, self.arguments.beside.split(",")):
+                    self.job(model, mode, [])
+                if self.arguments.plans or self.arguments.stages or self.arguments.beside:
                     continue
-                if self.arguments.plans:
-                    self.job(model, "gathers", [])
-                    for path in self.arguments.plans:
-                        self.job(model, "plan", ["--plan", str(path.absolute())])
-                    self.job(model, "default", [])
-                    continue
-                if self.job(model, "record", ["--folder", str(self.out / model)]) and self.search(model, plan):
+                if self.job(model, "record", ["--folder", str(self.out / name)]) and self.search(name, plan):
                     self.job(model, "plan", ["--plan", str(plan)])
                 if self.arguments.repeat:
                     self.job(model, "default", [])

@@ -3,6 +3,8 @@
 
     torchrun --nproc_per_node=N tests/gpu/deepspeed_job.py --model own --mode plan --plan best.json --out results.jsonl
 
+Models: llama-3.2-1b, own (below), or the model.py of a workload (traces/qwen2.5-1.5b/model.py), in bfloat16.
+
 Modes: default (DeepCompile's own schedule: gathers at use, from step 5 on prefetching and selective gathers), gathers (at
 use to the end), record (as default, and its graphs are written), plan.
 """
@@ -10,20 +12,23 @@ use to the end), record (as default, and its graphs are written), plan.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gc
+import gzip
+import importlib.util
 import json
 import os
 import statistics
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import nn
 
-MODELS = ("llama-3.2-1b", "own")
 # (sequences of a micro-step on each rank, tokens of one) by model.
 SHAPES = {"llama-3.2-1b": (4, 2048), "own": (8, 1024)}
 # Steps before those that are measured: DeepSpeed compiles anew at the fifth.
@@ -64,12 +69,80 @@ class OwnModel(nn.Module):
         return nn.functional.cross_entropy(logits.float().flatten(0, 1), targets.flatten()), logits
 
 
-def build(name: str, device: torch.device) -> tuple[nn.Module, int, Callable[[Any, torch.Tensor], torch.Tensor]]:
-    """The model with random weights, its vocabulary, and how a step calls the engine."""
+class Job:
+    """A model with random weights, and what a step does with it.
+
+    name     in results
+    shape    of the first input: sequences and tokens, or whatever the model takes
+    inputs   makes a rank's inputs
+    call     calls the engine with them, gives the loss
+    """
+
+    def __init__(
+        self,
+        name: str,
+        model: nn.Module,
+        inputs: Callable[[torch.Generator], list[torch.Tensor]],
+        call: Callable[[Any, list[torch.Tensor]], torch.Tensor],
+    ) -> None:
+        self.name, self.model, self.inputs, self.call = name, model, inputs, call
+        self.shape: list[int] = []
+
+
+def tokens_below(vocabulary: int, shape: tuple[int, ...], device: torch.device, generator: torch.Generator) -> torch.Tensor:
+    return torch.randint(0, vocabulary, shape, device=device, generator=generator)
+
+
+def make_job(name: str, device: torch.device) -> Job:
     torch.manual_seed(0)
+    if name.endswith(".py"):
+        return job_of_file(Path(name), device)
     if name == "own":
         with device:
-            return OwnModel().to(torch.bfloat16), 32_000, lambda engine, tokens: engine(tokens, tokens.roll(-1, 1))[0]
+            model = OwnModel().to(torch.bfloat16)
+        return Job(
+            name,
+            model,
+            lambda generator: [tokens_below(32_000, SHAPES[name], device, generator)],
+            lambda engine, given: engine(given[0], given[0].roll(-1, 1))[0],
+        )
+    return llama(name, device)
+
+
+def job_of_file(path: Path, device: torch.device) -> Job:
+    """The workload beside `path`: its build() gives module and inputs, its recording what integers lie below."""
+    from dcrecord.transformers_attention import plain_attention
+
+    loaded = importlib.util.spec_from_file_location("model", path)
+    module = importlib.util.module_from_spec(loaded)
+    loaded.loader.exec_module(module)
+    with device:
+        model, examples = module.build()
+    model = model.to(device, torch.bfloat16)
+    # For good: masks that hide nothing are not built, as in the recording. Left to itself the context would end here.
+    contextlib.ExitStack().enter_context(plain_attention(model, "auto"))
+    with gzip.open(path.with_name("graph.json.gz"), "rt") as file:
+        fills = {entry["name"]: entry["fill"] for entry in json.load(file)["inputs"]}
+
+    def inputs(generator: torch.Generator) -> list[torch.Tensor]:
+        made = []
+        for key, example in examples.items():
+            if "vocabulary" in fills.get(key, {}):
+                made.append(tokens_below(fills[key]["vocabulary"], tuple(example.shape), device, generator))
+            elif example.is_floating_point():
+                made.append(torch.randn(example.shape, device=device, generator=generator).to(torch.bfloat16))
+            else:
+                made.append(example.to(device))
+        return made
+
+    def call(engine: Any, given: list[torch.Tensor]) -> torch.Tensor:
+        returned = engine(**dict(zip(examples, given)))
+        return returned if isinstance(returned, torch.Tensor) else returned[0]
+
+    return Job(path.parent.name, model, inputs, call)
+
+
+def llama(name: str, device: torch.device) -> Job:
     import transformers.models.llama.modeling_llama as modeling
     from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -89,17 +162,23 @@ def build(name: str, device: torch.device) -> tuple[nn.Module, int, Callable[[An
     )
     with device:
         model = LlamaForCausalLM(config).to(torch.bfloat16)
-    return model, config.vocab_size, lambda engine, tokens: engine(input_ids=tokens, labels=tokens).loss
+    return Job(
+        name,
+        model,
+        lambda generator: [tokens_below(config.vocab_size, SHAPES[name], device, generator)],
+        lambda engine, given: engine(input_ids=given[0], labels=given[0]).loss,
+    )
 
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--model", choices=MODELS, required=True)
+    parser.add_argument("--model", required=True, help="llama-3.2-1b, own, or a workload's model.py")
     parser.add_argument("--mode", choices=["default", "gathers", "record", "plan"], required=True)
     parser.add_argument("--stage", type=int, default=3, help="1 and 2: mode default")
     parser.add_argument("--plan", default="")
     parser.add_argument("--folder", default="", help="of the recording")
     parser.add_argument("--steps", type=int, default=50)
+    parser.add_argument("--trace", default="", help="folder for a trace of one more step, by PyTorch's profiler, of each rank")
     parser.add_argument("--out", required=True)
     return parser.parse_args()
 
@@ -133,7 +212,45 @@ def compile_engine(engine: Any, arguments: argparse.Namespace) -> None:
         engine.compile()
 
 
-def train(engine: Any, step: Callable[[], torch.Tensor], steps: int) -> dict[str, Any]:
+# Functions of DeepSpeed's optimizers that a step calls, by what they do on the host.
+HOST_PHASES = (
+    "has_overflow",
+    "get_grad_norm_direct",
+    "_pre_step",
+    "_partition_all_parameters",
+    "unscale_and_clip_grads",
+    "_optimizer_step",
+    "_post_step",
+    "step",
+)
+
+
+class HostClock:
+    """When the host enters and leaves each phase of a step, in ms from the step's start, without a profiler."""
+
+    def __init__(self, engine: Any) -> None:
+        self.started = 0.0
+        self.spans: dict[str, list[tuple[float, float]]] = {}
+        for name in HOST_PHASES:
+            if inner := getattr(engine.optimizer, name, None):
+                setattr(engine.optimizer, name, self.timed(name, inner))
+
+    def timed(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*given: Any, **named: Any) -> Any:
+            entered = time.perf_counter()
+            result = call(*given, **named)
+            left = time.perf_counter()
+            self.spans.setdefault(name, []).append(((entered - self.started) * 1e3, (left - self.started) * 1e3))
+            return result
+
+        return run
+
+    def medians(self) -> dict[str, list[float]]:
+        ends = {name: [statistics.median(each) for each in zip(*spans)] for name, spans in self.spans.items()}
+        return {name: [round(each, 2) for each in pair] for name, pair in sorted(ends.items(), key=lambda item: item[1])}
+
+
+def train(engine: Any, step: Callable[[], torch.Tensor], steps: int, clock: HostClock) -> dict[str, Any]:
     """Each step's time with the GPU at rest before and behind it, and losses; memory behind the warm-up."""
     times, losses = [], []
     for index in range(steps):
@@ -141,9 +258,10 @@ def train(engine: Any, step: Callable[[], torch.Tensor], steps: int) -> dict[str
             gc.collect()
             torch.cuda.empty_cache()
             torch.cuda.reset_peak_memory_stats()
+            clock.spans.clear()
         torch.cuda.synchronize()
         dist.barrier()
-        started = time.perf_counter()
+        started = clock.started = time.perf_counter()
         loss = step()
         torch.cuda.synchronize()
         times.append((time.perf_counter() - started) * 1e3)
@@ -160,17 +278,34 @@ def train(engine: Any, step: Callable[[], torch.Tensor], steps: int) -> dict[str
     }
 
 
-def describe(engine: Any, arguments: argparse.Namespace) -> dict[str, Any]:
+def trace(step: Callable[[], torch.Tensor], path: Path) -> None:
+    """The second of two steps: the profiler's first one is slow."""
+    from torch.profiler import ProfilerActivity, profile, schedule
+
+    with profile(
+        activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA],
+        schedule=schedule(wait=0, warmup=1, active=1),
+        on_trace_ready=lambda done: done.export_chrome_trace(str(path)),
+    ) as profiler:
+        for _ in range(2):
+            torch.cuda.synchronize()
+            dist.barrier()
+            step()
+            torch.cuda.synchronize()
+            profiler.step()
+
+
+def describe(engine: Any, arguments: argparse.Namespace, job: Job) -> dict[str, Any]:
     import deepspeed
     import transformers
 
     return {
-        "model": arguments.model,
+        "model": job.name,
         "mode": arguments.mode,
         "stage": arguments.stage,
         "gpus": dist.get_world_size(),
-        "batch": SHAPES[arguments.model][0],
-        "sequence": SHAPES[arguments.model][1],
+        "batch": job.shape[0],
+        "sequence": job.shape[1] if len(job.shape) > 1 else None,
         "parameters": sum(getattr(each, "ds_numel", each.numel()) for each in engine.module.parameters()),
         "gpu": torch.cuda.get_device_name(),
         "versions": {
@@ -192,29 +327,41 @@ def main() -> None:
     device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
     torch.cuda.set_device(device)
     deepspeed.init_distributed(dist_backend="nccl", verbose=False)
-    batch, length = SHAPES[arguments.model]
-    model, vocabulary, call = build(arguments.model, device)
-    engine = make_engine(model.train(), batch, arguments.stage)
-    compile_engine(engine, arguments)
+    job = make_job(arguments.model, device)
     generator = torch.Generator(device=device).manual_seed(1234 + dist.get_rank())
-    tokens = torch.randint(0, vocabulary, (batch, length), device=device, generator=generator)
+    given = job.inputs(generator)
+    job.shape = list(given[0].shape)
+    engine = make_engine(job.model.train(), job.shape[0], arguments.stage)
+    compile_engine(engine, arguments)
+
+    clock = HostClock(engine)
+    forward = clock.timed("forward", lambda: job.call(engine, given))
+    backward = clock.timed("backward", engine.backward)
 
     def step() -> torch.Tensor:
-        loss = call(engine, tokens)
-        engine.backward(loss)
+        loss = forward()
+        backward(loss)
         engine.step()
         return loss
 
-    measured = train(engine, step, arguments.steps)
+    measured = train(engine, step, arguments.steps, clock)
+    host: list[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(host, clock.medians())
+    measured["host_ms"] = host
     peaks: list[Any] = [None] * dist.get_world_size()
     dist.all_gather_object(peaks, (measured["peak_allocated_bytes"], measured["peak_reserved_bytes"]))
     measured["peak_allocated_bytes"], measured["peak_reserved_bytes"] = map(max, zip(*peaks))
     if dist.get_rank() == 0:
         report = getattr(engine, "dcsim_report", None)
-        line = {**describe(engine, arguments), **measured, "report": report.to_json() if report else None}
+        line = {**describe(engine, arguments, job), **measured, "report": report.to_json() if report else None}
         with open(arguments.out, "a", encoding="utf-8") as stream:
             stream.write(json.dumps(line) + "\n")
         print(report or "DeepSpeed's own schedule", flush=True)
+    if arguments.trace:
+        Path(arguments.trace).mkdir(parents=True, exist_ok=True)
+        mode = Path(arguments.plan).stem if arguments.plan else arguments.mode
+        of_what = f"{job.name}-stage{arguments.stage}-{mode}-rank{dist.get_rank()}"
+        trace(step, Path(arguments.trace) / f"{of_what}.json.gz")
     dist.barrier()
     sys.stdout.flush()
     report = getattr(engine, "dcsim_report", None)
