@@ -3,7 +3,7 @@
   tests/recorder/compile_workloads.py run [WORKLOAD...] [--keep DIR] [--seconds N] [--gib N] [--again]
       records each from the command of its graph file, with --backend inductor, in a process of its own, the smallest
       first, and adds a line to docs/lab/compiled_graphs.jsonl. Workloads that have a line are left out but with --again.
-      The records go to DIR/WORKLOAD, or nowhere.
+      The records go to DIR/WORKLOAD, or nowhere. A process gets N seconds of a core (900) and N GiB (8).
   tests/recorder/compile_workloads.py page
       writes docs/lab/compiled_graphs.md from these lines.
 """
@@ -21,7 +21,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
@@ -81,17 +80,17 @@ def compile_workload(name: str, folder: Path, seconds: int, gib: int) -> dict[st
     words = shlex.split(read_document(TRACES / name / GRAPH_FILE)["recorder"]["command"])
     command = [sys.executable, *words[1:-2], "--backend", "inductor", "-o", str(folder)]
     environment = {**os.environ, "PYTHONPATH": str(SOURCES), "OMP_NUM_THREADS": "1"}
-    started = time.monotonic()
+    limits = ((resource.RLIMIT_DATA, gib << 30), (resource.RLIMIT_CPU, seconds))
     with tempfile.TemporaryFile("w+") as said:
         child = subprocess.Popen(
             command,
             cwd=ROOT,
             env=environment,
             stderr=said,
-            start_new_session=True,
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (gib << 30, gib << 30)),
+            preexec_fn=lambda: [resource.setrlimit(which, (limit, limit)) for which, limit in limits],
         )
-        code, used = _wait(child.pid, started + seconds)
+        _, status, used = os.wait4(child.pid, 0)
+        code = os.waitstatus_to_exitcode(status)
         said.seek(0)
         text = said.read()
     forms = {form: _outcome(folder, form, text, code, seconds) for form in COMPILED_FILES}
@@ -105,18 +104,6 @@ def _same(one: Path, other: Path) -> bool:
     return one.exists() and one.read_bytes() == other.read_bytes()
 
 
-def _wait(process: int, end: float) -> tuple[int, resource.struct_rusage]:
-    """Exit code, negative where the process was ended, and what it used."""
-    while True:
-        done, status, usage = os.wait4(process, os.WNOHANG)
-        if done:
-            return os.waitstatus_to_exitcode(status), usage
-        if time.monotonic() > end:
-            os.killpg(process, signal.SIGKILL)
-            end = float("inf")
-        time.sleep(0.2)
-
-
 def _outcome(folder: Path, form: str, said: str, code: int, seconds: int) -> dict[str, Any]:
     path = folder / COMPILED_FILES[form]
     return facts_of(path) if path.exists() else {"refused": reason_of(form, said, code, seconds)}
@@ -127,7 +114,7 @@ def reason_of(form: str, said: str, code: int, seconds: int) -> str:
     reasons = {found["form"]: found["reason"] for found in _REFUSED.finditer(said)}
     reason = reasons.get(form) or reasons.get(None)
     if reason is None and code < 0:
-        reason = f"not done after {seconds} s" if -code == signal.SIGKILL else f"ended by signal {-code}"
+        reason = f"not done after {seconds} s" if -code in (signal.SIGKILL, signal.SIGXCPU) else f"ended by signal {-code}"
     last = said.strip().splitlines()[-1:] or [f"ended with {code}"]
     return reason or last[0]
 
