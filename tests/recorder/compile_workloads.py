@@ -53,8 +53,8 @@ def page(results: dict[str, dict[str, Any]]) -> str:
         "# Which workloads Inductor lowers\n\n"
         "`tests/recorder/compile_workloads.py run` records every committed workload from its own command with "
         "`--backend inductor`, without a GPU.\n"
-        f"{len(whole)} of {len(results)} workloads lower for ZeRO-3 and for ZeRO-1 and 2. "
-        "The others run as operators of ATen, for the reason in their row.\n\n"
+        f"{len(results)} of {len(_names())} are tried: {len(whole)} lower for ZeRO-3 and for ZeRO-1 and 2; "
+        "the others run as operators of ATen, for the reason in their row.\n\n"
         f"A recording takes {seconds[len(seconds) // 2]:.0f} s of one core in the middle, {seconds[-1]:.0f} s at most. "
         "Launches are those of Triton kernels, forward and backward; calls those of operators "
         "that Inductor leaves to libraries, views among them; kernels the different ones.\n\n"
@@ -129,8 +129,10 @@ def facts_of(path: Path) -> dict[str, Any]:
     return {"refused": f"the record breaks a rule: {faults[0]}"} if faults else facts
 
 
-def _size(name: str) -> int:
-    return (TRACES / name / GRAPH_FILE).stat().st_size
+def _names() -> list[str]:
+    """All committed workloads, the smallest first."""
+    files = sorted(TRACES.glob(f"*/{GRAPH_FILE}"), key=lambda path: (path.stat().st_size, path))
+    return [path.parent.name for path in files]
 
 
 def main() -> None:
@@ -142,8 +144,7 @@ def main() -> None:
     parser.add_argument("--gib", type=int, default=8)
     parser.add_argument("--again", action="store_true")
     asked = parser.parse_args()
-    names = asked.workloads or sorted((path.parent.name for path in TRACES.glob(f"*/{GRAPH_FILE}")), key=_size)
-    for name in names if asked.what == "run" else []:
+    for name in (asked.workloads or _names()) if asked.what == "run" else []:
         if name in lines() and not asked.again:
             continue
         with tempfile.TemporaryDirectory() as made:
