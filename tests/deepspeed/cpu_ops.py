@@ -9,6 +9,8 @@ A parameter that is released is filled with NaN, so whatever reads it too late s
 from __future__ import annotations
 
 import contextlib
+import functools
+import importlib
 import operator
 import time
 import types
@@ -17,6 +19,8 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch._dispatch.python import no_python_dispatcher
+from torch._subclasses.fake_tensor import FakeTensor, unset_fake_temporarily
 
 # ("gather" | "launch" | "wait" | "release" | "reduce" | "end", DeepSpeed's ids), in the order in which they ran.
 LOG: list[tuple[str, list[int]]] = []
@@ -283,15 +287,29 @@ class _Event:
         pass
 
 
+def _of_real_tensors(collective: Any) -> Any:
+    """DeepSpeed's passes reduce tensors while PyTorch compiles. There a call goes through dispatchers in Python, and holds
+    the interpreter's lock while it waits for gloo's queue; a thread of gloo that holds the queue may wait for that lock:
+    ranks hang. Here the call goes around them, and a fake tensor stands for its number."""
+
+    @functools.wraps(collective)
+    def call(backend: Any, tensor: Any, *args: Any, **kwargs: Any) -> Any:
+        with unset_fake_temporarily(), no_python_dispatcher():
+            return collective(backend, tensor.constant if isinstance(tensor, FakeTensor) else tensor, *args, **kwargs)
+
+    return call
+
+
 def install() -> Handle:
     """Puts the stand-ins where DeepSpeed looks for its extension, and lends the CPU what DeepCompile asks a GPU for."""
-    import deepspeed.comm.torch as communication
     import deepspeed.compile.profilers.graph_profile as graph_profile
     import deepspeed.compile.util as util
     import deepspeed.runtime.engine as engine
     from deepspeed.accelerator import get_accelerator
 
+    communication = importlib.import_module("deepspeed.comm.torch")  # as an attribute of its package it is torch itself
     communication.build_shm_op = lambda: None  # else it compiles one; gloo does without
+    communication.TorchBackend.all_reduce = _of_real_tensors(communication.TorchBackend.all_reduce)
     util.dc_handle = HANDLE
     util.is_deepcompile_supported = engine.is_deepcompile_supported = lambda: True
     comparisons = {operator.ge, operator.le, operator.eq, operator.ne, operator.gt, operator.lt, operator.getitem}
