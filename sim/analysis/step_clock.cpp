@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 #include <utility>
 
 #include "model/cost/power.h"
@@ -24,10 +25,6 @@ bool HasLongRests(const Schedule& schedule) {
                      [](const Work& work) { return work.python != PythonCalls{}; });
 }
 
-Duration PoweredTime(const StepMetrics& metrics, Duration step, bool has_long_rests) {
-  return has_long_rests ? metrics.compute() + metrics.exposed_communication() : step;
-}
-
 }  // namespace
 
 ClockedCosts CostsAtClock(const Schedule& schedule, const PredictionInputs& inputs) {
@@ -47,13 +44,15 @@ ClockedCosts CostsAtClock(const Schedule& schedule, const PredictionInputs& inpu
   for (int round = 0; round < kRounds; ++round) {
     const SimulationOptions options = OptionsFor(schedule, at_clock);
     StepMetrics metrics(schedule, costs, options.warmup_steps, options.start_gap);
-    std::array<Observer*, 1> observers = {&metrics};
-    const Simulation simulation = Simulate(schedule, costs, options, observers);
+    const std::array<Observer*, 1> observers = {&metrics};
+    const Simulation simulation =
+        Simulate(schedule, costs, options, std::span(observers).first(has_long_rests ? 1 : 0));
     if (simulation.outcome != Outcome::kCompleted) {
       return {CostsAt(schedule, inputs, 0), 0};
     }
-    const Duration step = simulation.measured_step_times(options.warmup_steps).front();
-    const Duration powered = PoweredTime(metrics, step, has_long_rests);
+    const Duration powered = has_long_rests
+                                 ? metrics.compute() + metrics.exposed_communication()
+                                 : simulation.measured_step_times(options.warmup_steps).front();
     const double next = std::round(ClockWithinLimit(inputs.cluster, energy, powered));
     if (next == clock) {
       break;

@@ -22,6 +22,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -69,24 +70,19 @@ class OwnModel(nn.Module):
         return nn.functional.cross_entropy(logits.float().flatten(0, 1), targets.flatten()), logits
 
 
+@dataclass(frozen=True)
 class Job:
     """A model with random weights, and what a step does with it.
 
     name     in results
-    shape    of the first input: sequences and tokens, or whatever the model takes
-    inputs   makes a rank's inputs
+    inputs   makes a rank's inputs, sequences first
     call     calls the engine with them, gives the loss
     """
 
-    def __init__(
-        self,
-        name: str,
-        model: nn.Module,
-        inputs: Callable[[torch.Generator], list[torch.Tensor]],
-        call: Callable[[Any, list[torch.Tensor]], torch.Tensor],
-    ) -> None:
-        self.name, self.model, self.inputs, self.call = name, model, inputs, call
-        self.shape: list[int] = []
+    name: str
+    model: nn.Module
+    inputs: Callable[[torch.Generator], list[torch.Tensor]]
+    call: Callable[[Any, list[torch.Tensor]], torch.Tensor]
 
 
 def tokens_below(vocabulary: int, shape: tuple[int, ...], device: torch.device, generator: torch.Generator) -> torch.Tensor:
@@ -295,17 +291,17 @@ def trace(step: Callable[[], torch.Tensor], path: Path) -> None:
             profiler.step()
 
 
-def describe(engine: Any, arguments: argparse.Namespace, job: Job) -> dict[str, Any]:
+def describe(engine: Any, arguments: argparse.Namespace, name: str, shape: torch.Size) -> dict[str, Any]:
     import deepspeed
     import transformers
 
     return {
-        "model": job.name,
+        "model": name,
         "mode": arguments.mode,
         "stage": arguments.stage,
         "gpus": dist.get_world_size(),
-        "batch": job.shape[0],
-        "sequence": job.shape[1] if len(job.shape) > 1 else None,
+        "batch": shape[0],
+        "sequence": shape[1] if len(shape) > 1 else None,
         "parameters": sum(getattr(each, "ds_numel", each.numel()) for each in engine.module.parameters()),
         "gpu": torch.cuda.get_device_name(),
         "versions": {
@@ -330,8 +326,8 @@ def main() -> None:
     job = make_job(arguments.model, device)
     generator = torch.Generator(device=device).manual_seed(1234 + dist.get_rank())
     given = job.inputs(generator)
-    job.shape = list(given[0].shape)
-    engine = make_engine(job.model.train(), job.shape[0], arguments.stage)
+    shape = given[0].shape
+    engine = make_engine(job.model.train(), shape[0], arguments.stage)
     compile_engine(engine, arguments)
 
     clock = HostClock(engine)
@@ -353,7 +349,7 @@ def main() -> None:
     measured["peak_allocated_bytes"], measured["peak_reserved_bytes"] = map(max, zip(*peaks))
     if dist.get_rank() == 0:
         report = getattr(engine, "dcsim_report", None)
-        line = {**describe(engine, arguments, job), **measured, "report": report.to_json() if report else None}
+        line = {**describe(engine, arguments, job.name, shape), **measured, "report": report.to_json() if report else None}
         with open(arguments.out, "a", encoding="utf-8") as stream:
             stream.write(json.dumps(line) + "\n")
         print(report or "DeepSpeed's own schedule", flush=True)

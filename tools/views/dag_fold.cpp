@@ -1,7 +1,6 @@
 #include "tools/views/dag_fold.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 
 namespace dcsim {
@@ -118,18 +117,10 @@ DagModel Compact(const DagModel& model, const std::vector<std::size_t>& replacem
       compact.nodes.push_back(model.nodes[n]);
     }
   }
-  std::map<std::pair<std::size_t, std::size_t>, bool> edges;
-  for (const DagEdge& edge : model.edges) {
-    const std::size_t from = renumbered[replacement[edge.from]];
-    const std::size_t to = renumbered[replacement[edge.to]];
-    if (from != to) {
-      bool& critical = edges[{from, to}];
-      critical = critical || edge.critical;
-    }
-  }
-  for (const auto& [ends, critical] : edges) {
-    compact.edges.push_back({ends.first, ends.second, critical});
-  }
+  std::vector<std::size_t> become(replacement.size());
+  std::transform(replacement.begin(), replacement.end(), become.begin(),
+                 [&](std::size_t node) { return renumbered[node]; });
+  compact.edges = MovedEdges(model.edges, become);
   DropEmptyBoxes(compact);
   return compact;
 }

@@ -29,14 +29,6 @@ struct DagCluster {
   static constexpr std::size_t kNone = SIZE_MAX;
 };
 
-struct DagEdge {
-  std::size_t from = 0;
-  std::size_t to = 0;
-  bool critical = false;
-
-  auto operator<=>(const DagEdge&) const = default;
-};
-
 /// A schedule folded until a person can read it: its last micro-step and the optimizer step, one
 /// box a layer, one node a module, gathered parameter and bucket flush; of layers that look alike,
 /// four or more in a row, only the first and the last stay, and one node stands for those between.

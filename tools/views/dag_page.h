@@ -1,6 +1,5 @@
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -37,21 +36,13 @@ struct PageBox {
   Bytes payload;      // of collectives
 };
 
-struct PageArrow {
-  std::size_t from = 0;
-  std::size_t to = 0;
-  bool critical = false;
-
-  auto operator<=>(const PageArrow&) const = default;
-};
-
 /// A schedule on one page: its last micro-step and the optimizer step.
 struct DagPage {
   std::string title;
   std::string critical;  // what the critical path is made of; empty for a step that stopped
   std::vector<PageColumn> columns;  // by band, then by time
   std::vector<PageBox> boxes;       // by column, lane and first start
-  std::vector<PageArrow> arrows;    // sorted, each once
+  std::vector<DagEdge> arrows;      // sorted, each once
 };
 
 /// Layers are those of one module list. Of each column and stream the longest few boxes stay apart,

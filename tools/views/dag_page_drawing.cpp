@@ -237,7 +237,7 @@ class PageDrawing {
   /// Arrows back in time lead to the next layer, those between the halves to the other half: the
   /// order of the boxes says both.
   void DrawArrows() {
-    for (const PageArrow& arrow : page_.arrows) {
+    for (const DagEdge& arrow : page_.arrows) {
       const PageBox& from = page_.boxes[arrow.from];
       const PageBox& to = page_.boxes[arrow.to];
       const bool same_half = page_.columns[from.column].band == page_.columns[to.column].band;

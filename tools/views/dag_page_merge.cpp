@@ -85,18 +85,10 @@ DagPage Compact(const DagPage& page, const std::vector<std::size_t>& replacement
     renumbered[b] = compact.boxes.size();
     compact.boxes.push_back(page.boxes[b]);
   }
-  std::map<std::pair<std::size_t, std::size_t>, bool> arrows;
-  for (const PageArrow& arrow : page.arrows) {
-    const std::size_t from = renumbered[replacement[arrow.from]];
-    const std::size_t to = renumbered[replacement[arrow.to]];
-    if (from != to) {
-      bool& critical = arrows[{from, to}];
-      critical = critical || arrow.critical;
-    }
-  }
-  for (const auto& [ends, critical] : arrows) {
-    compact.arrows.push_back({ends.first, ends.second, critical});
-  }
+  std::vector<std::size_t> become(replacement.size());
+  std::transform(replacement.begin(), replacement.end(), become.begin(),
+                 [&](std::size_t node) { return renumbered[node]; });
+  compact.arrows = MovedEdges(page.arrows, become);
   return compact;
 }
 

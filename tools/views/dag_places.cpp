@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
+#include <utility>
 
 #include "model/base/text.h"
 
@@ -212,6 +214,24 @@ std::size_t NextPlaced(const Schedule& schedule,
     ++i;
   }
   return i;
+}
+
+std::vector<DagEdge> MovedEdges(const std::vector<DagEdge>& edges,
+                                const std::vector<std::size_t>& become) {
+  std::map<std::pair<std::size_t, std::size_t>, bool> moved;
+  for (const DagEdge& edge : edges) {
+    const std::size_t from = become[edge.from];
+    const std::size_t to = become[edge.to];
+    if (from != to) {
+      bool& critical = moved[{from, to}];
+      critical = critical || edge.critical;
+    }
+  }
+  std::vector<DagEdge> between;
+  for (const auto& [ends, critical] : moved) {
+    between.push_back({ends.first, ends.second, critical});
+  }
+  return between;
 }
 
 std::string DagTitle(const Schedule& schedule, const Graph& graph, const Timeline& timeline) {

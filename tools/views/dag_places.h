@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -13,6 +14,19 @@ namespace dcsim {
 
 /// What a node of a picture stands for; chooses its colour.
 enum class DagNodeKind : std::uint8_t { kCompute, kGather, kReduce, kCopy, kOptimizer, kFolded };
+
+struct DagEdge {
+  std::size_t from = 0;
+  std::size_t to = 0;
+  bool critical = false;
+
+  auto operator<=>(const DagEdge&) const = default;
+};
+
+/// The edges between what nodes have become, by node: sorted, each once and critical where one of
+/// them was; none from a node to itself.
+std::vector<DagEdge> MovedEdges(const std::vector<DagEdge>& edges,
+                                const std::vector<std::size_t>& become);
 
 /// Where a task is drawn.
 struct TaskPlace {

@@ -8,12 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "model/passes/resolve.h"
 #include "sim/analysis/critical_path.h"
-#include "sim/analysis/predict.h"
-#include "tests/support/workloads.h"
 #include "tests/tools/views/predicted_step.h"
-#include "tools/common/load.h"
 #include "tools/views/dag_page_drawing.h"
 #include "tools/views/dag_page_merge.h"
 
@@ -53,7 +49,7 @@ const PageBox& Box(const DagPage& page, const std::string& name) {
 
 std::vector<std::string> Arrows(const DagPage& page, bool critical) {
   std::vector<std::string> arrows;
-  for (const PageArrow& arrow : page.arrows) {
+  for (const DagEdge& arrow : page.arrows) {
     if (arrow.critical == critical) {
       arrows.push_back(NameOf(page, page.boxes[arrow.from]) + " -> " +
                        NameOf(page, page.boxes[arrow.to]));
@@ -181,7 +177,7 @@ TEST(DagPageTest, ShortBoxesBecomeOne) {
   EXPECT_EQ(merged.boxes[0].tasks, 3U);
   EXPECT_EQ(merged.boxes[0].busy, Duration::FromNs(6000));
   EXPECT_EQ(merged.boxes[1].label, "b");
-  EXPECT_EQ(merged.arrows, std::vector<PageArrow>({{0, 1, true}}));
+  EXPECT_EQ(merged.arrows, std::vector<DagEdge>({{0, 1, true}}));
 }
 
 /// Text of all nodes of a drawing.
@@ -230,14 +226,7 @@ class WorkloadPageTest : public testing::TestWithParam<std::string> {};
 TEST_P(WorkloadPageTest, IsOnePage) {
   constexpr double kWidest = 1900;
   constexpr std::size_t kMostBoxes = 60;
-  const Graph graph = WorkloadGraph(GetParam());
-  const Cluster cluster = LoadCluster(DCSIM_SOURCE_DIR "/configs/clusters/h200-8.yaml");
-  const Plan plan = Resolve(PlanSpec(), graph, 8);
-  const PredictionInputs inputs{graph, nullptr, cluster};
-  const Schedule schedule = LowerFor(plan, inputs);
-  const Prediction prediction = Predict(schedule, plan, inputs, true);
-  ASSERT_TRUE(prediction.timeline.has_value());
-  const DagPage page = FoldPage(schedule, graph, *prediction.timeline);
+  const DagPage page = Fold(PredictWorkload(GetParam()));
   EXPECT_LE(page.boxes.size(), kMostBoxes);
   double right = 0;
   for (const Drawing::Node& node : DrawPage(page).nodes) {

@@ -6,6 +6,9 @@
 #include "model/passes/resolve.h"
 #include "sim/analysis/predict.h"
 #include "tests/sim/test_cluster.h"
+#include "tests/support/source_folder.h"
+#include "tests/support/workloads.h"
+#include "tools/common/load.h"
 
 namespace dcsim {
 namespace {
@@ -63,14 +66,23 @@ std::string StackText(int layers) {
 }
 
 PredictedStep::PredictedStep(Graph the_graph, const PlanSpec& spec, int ranks)
+    : PredictedStep(std::move(the_graph), spec, ranks, HandCluster()) {}
+
+PredictedStep::PredictedStep(Graph the_graph, const PlanSpec& spec, int ranks, Cluster the_cluster)
     : graph(std::move(the_graph)),
-      cluster(HandCluster()) {
+      cluster(std::move(the_cluster)) {
   const PredictionInputs inputs{graph, nullptr, cluster};
   const Plan plan = Resolve(spec, graph, ranks);
   schedule = LowerFor(plan, inputs);
   Prediction prediction = Predict(schedule, plan, inputs, true);
   result = std::move(prediction.result);
   timeline = std::move(prediction.timeline).value();
+}
+
+PredictedStep PredictWorkload(const std::string& workload) {
+  constexpr int kRanks = 8;
+  return PredictedStep(WorkloadGraph(workload), PlanSpec(), kRanks,
+                       LoadCluster(SourceFolder() + "/configs/clusters/h200-8.yaml"));
 }
 
 PredictedStep PredictStack(int layers) {

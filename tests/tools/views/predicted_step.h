@@ -11,9 +11,10 @@
 
 namespace dcsim {
 
-/// A graph and everything that follows from it on HandCluster: what views are made from.
+/// A graph and everything that follows from it on a cluster: what views are made from.
 struct PredictedStep {
-  PredictedStep(Graph the_graph, const PlanSpec& spec, int ranks);
+  PredictedStep(Graph the_graph, const PlanSpec& spec, int ranks);  // on HandCluster
+  PredictedStep(Graph the_graph, const PlanSpec& spec, int ranks, Cluster the_cluster);
 
   Graph graph;
   Cluster cluster;
@@ -28,5 +29,8 @@ std::string StackText(int layers);
 
 /// ZeRO-3 of a stack on 2 ranks, one bucket.
 PredictedStep PredictStack(int layers);
+
+/// ZeRO-3 of a committed workload on eight H200s, as if nobody had profiled it.
+PredictedStep PredictWorkload(const std::string& workload);
 
 }  // namespace dcsim

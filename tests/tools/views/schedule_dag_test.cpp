@@ -6,14 +6,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "model/passes/resolve.h"
-#include "sim/analysis/predict.h"
 #include "tests/support/error_text.h"
-#include "tests/support/workloads.h"
 #include "tests/tools/temporary_folder.h"
 #include "tests/tools/views/predicted_step.h"
 #include "tools/common/file.h"
-#include "tools/common/load.h"
 #include "tools/views/dag_model.h"
 
 namespace dcsim {
@@ -124,16 +120,10 @@ TEST(ScheduleDagTest, KnownEndingsPass) {
 // A layout that a person waits for: 36 layers and 13,000 tasks, at most ten seconds on any machine
 // and in any build. (It takes 0.1 s; without folding, minutes.)
 TEST(ScheduleDagTest, Qwen3IsDrawnInTenSeconds) {
-  const Graph graph = WorkloadGraph("qwen3-8b");
-  const Cluster cluster = LoadCluster(DCSIM_SOURCE_DIR "/configs/clusters/h200-8.yaml");
-  const Plan plan = Resolve(PlanSpec(), graph, 8);
-  const PredictionInputs inputs{graph, nullptr, cluster};
-  const Schedule schedule = LowerFor(plan, inputs);
-  const Prediction prediction = Predict(schedule, plan, inputs, true);
-  ASSERT_TRUE(prediction.timeline.has_value());
+  const PredictedStep step = PredictWorkload("qwen3-8b");
   const TemporaryFolder folder;
   const auto start = std::chrono::steady_clock::now();
-  WriteScheduleDag(folder / "a.svg", DagForm::kLarge, schedule, graph, *prediction.timeline);
+  WriteScheduleDag(folder / "a.svg", DagForm::kLarge, step.schedule, step.graph, step.timeline);
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
   EXPECT_THAT(ReadFile(folder / "a.svg"), HasSubstr("34 layers like model.layers.0"));
 }

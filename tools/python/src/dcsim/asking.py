@@ -48,24 +48,16 @@ def simulate(
 
     A step that does not fit is a result, too. Raises InputError for bad input. Warns (InputNote) of what is not used.
     """
-    return _ask(_native.simulate, _step(workload, cluster, plan, gpus, batch, seq, set, cluster_set, profile), Result)
+    step = _step(
+        workload, cluster=cluster, plan=plan, gpus=gpus, batch=batch, seq=seq,
+        set=set, cluster_set=cluster_set, profile=profile,
+    )
+    return _ask(_native.simulate, step, Result)
 
 
-def ask_detail(
-    workload: Folder,
-    *,
-    cluster: Document,
-    plan: Document,
-    gpus: int | None = None,
-    batch: int | None = None,
-    seq: int | None = None,
-    set: Mapping[str, Any] | None = None,
-    cluster_set: Mapping[str, Any] | None = None,
-    profile: bool = True,
-) -> tuple[dict[str, Any], Result]:
+def ask_detail(workload: Folder, **options: Any) -> tuple[dict[str, Any], Result]:
     """What `simulate` returns, and the step task by task (tools/views/step_detail.h), for `report`."""
-    step = _step(workload, cluster, plan, gpus, batch, seq, set, cluster_set, profile)
-    detail = _answer(_native.detail, step)
+    detail = _answer(_native.detail, _step(workload, **options))
     return detail, read_document(Result, detail["result"])
 
 
@@ -90,8 +82,10 @@ def sweep(
     """
     plans = list(plan) if isinstance(plan, Sequence) and not isinstance(plan, str) else [plan]
     question = _native.SweepQuestion()
-    step = _step(workload, cluster, "", gpus, batch, seq, set, cluster_set, profile)
-    question.step = step
+    question.step = _step(
+        workload, cluster=cluster, gpus=gpus, batch=batch, seq=seq,
+        set=set, cluster_set=cluster_set, profile=profile,
+    )
     question.plans = [_document("plan", each) for each in plans]
     question.vary = [f"{key}=" + ",".join(_text(each) for each in values) for key, values in (vary or {}).items()]
     question.threads = _count("threads", threads)
@@ -117,7 +111,10 @@ def fit(
     record   where nothing else fits, missing recordings are made by dcrecord, if it is in PATH
     """
     question = _native.FitQuestion()
-    question.step = _step(workload, cluster, plan, gpus, batch, seq, set, cluster_set, profile)
+    question.step = _step(
+        workload, cluster=cluster, plan=plan, gpus=gpus, batch=batch, seq=seq,
+        set=set, cluster_set=cluster_set, profile=profile,
+    )
     question.record = record
     question.threads = _count("threads", threads)
     return _ask(_native.fit, question, Fit)
@@ -186,14 +183,15 @@ def _answer(ask: Callable[[Any], Any], question: Any) -> dict[str, Any]:
 
 def _step(
     workload: Folder,
+    *,
     cluster: Document | None,
-    plan: Document,
-    gpus: int | None,
-    batch: int | None,
-    seq: int | None,
-    changes: Mapping[str, Any] | None,
-    cluster_changes: Mapping[str, Any] | None,
-    profile: bool,
+    plan: Document = "",
+    gpus: int | None = None,
+    batch: int | None = None,
+    seq: int | None = None,
+    set: Mapping[str, Any] | None = None,
+    cluster_set: Mapping[str, Any] | None = None,
+    profile: bool = True,
 ) -> Any:
     step = _native.StepOptions()
     step.workload = _folder(workload)
@@ -202,8 +200,8 @@ def _step(
     step.plan = plan if plan == "" else _document("plan", plan)
     step.gpus = _count("gpus", gpus)
     step.times = _native.OpTimes.PROFILED if profile else _native.OpTimes.ROOFLINE
-    step.overrides = _overrides(changes)
-    step.cluster_overrides = _overrides(cluster_changes)
+    step.overrides = _overrides(set)
+    step.cluster_overrides = _overrides(cluster_set)
     return step
 
 

@@ -78,7 +78,7 @@ def decompose_on_cuda(joint: GraphModule) -> CudaJoint:
     return CudaJoint(decomposed, inputs, mode, dict(zip(names[len(holders) :], constants.values())))
 
 
-def update_in_place(joint: CudaJoint, exported: GraphModule, updates: int) -> None:
+def copy_updates(joint: CudaJoint, exported: GraphModule, updates: int) -> None:
     """The first `updates` outputs, new values of buffers, become copies into these behind all else, as torch.compile has
     them. `exported` is the graph that was decomposed, whose output says which buffers."""
     graph = joint.graph.graph

@@ -16,7 +16,7 @@ from torch._functorch._aot_autograd.descriptors import BufferAOTInput, ParamAOTI
 from dcrecord.capture import Captured
 from dcrecord.errors import RecorderError
 from dcrecord.inductor.document import GraphWriter, Tables
-from dcrecord.inductor.joint_on_cuda import CudaJoint, decompose_on_cuda, update_in_place
+from dcrecord.inductor.joint_on_cuda import CudaJoint, decompose_on_cuda, copy_updates
 from dcrecord.inductor.lowering import TARGETS, Lowered, Target, lower_step
 from dcrecord.inductor.no_gpu import ARCHITECTURE, PROPERTIES, gpu_to_compile_for
 from dcrecord.module_paths import ModulePaths
@@ -33,7 +33,7 @@ def compiled_documents(captured: Captured, contents: Contents, report: Reporter)
     with gpu_to_compile_for(), _quiet():
         try:
             joint = decompose_on_cuda(captured.joint)
-            update_in_place(joint, captured.joint, captured.updates)
+            copy_updates(joint, captured.joint, captured.updates)
         except Exception as error:
             report(f"not compiled, the ATen graph stands alone: {_sentence(error)}")
             return documents
