@@ -3,29 +3,30 @@
 #include <array>
 #include <cstdio>
 #include <filesystem>
-#include <memory>
 #include <set>
 #include <string>
 
 #include <gtest/gtest.h>
 
+#include "tests/support/source_folder.h"
 #include "tools/common/file.h"
 #include "tools/common/yaml_document.h"
 
 namespace dcsim {
 namespace {
 
-const std::string kRoot = DCSIM_SOURCE_DIR;
+const std::string kRoot = SourceFolder();
 
 std::set<std::string> DictionaryOf(const std::string& target) {
   const std::string command = kRoot + "/tests/fuzz/dictionary.sh " + target;
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(popen(command.c_str(), "r"), pclose);
+  std::FILE* const pipe = popen(command.c_str(), "r");
   std::set<std::string> entries;
   std::array<char, 256> line{};
-  while (pipe && std::fgets(line.data(), line.size(), pipe.get()) != nullptr) {
+  while (pipe != nullptr && std::fgets(line.data(), line.size(), pipe) != nullptr) {
     const std::string text = line.data();
     entries.insert(text.substr(0, text.find('\n')));
   }
+  EXPECT_EQ(pclose(pipe), 0) << command;
   return entries;
 }
 
