@@ -16,7 +16,7 @@ SEARCHED_CLUSTER = ROOT / "configs/clusters/h200-2.yaml"
 SPACE = ROOT / "configs/spaces/deepspeed.yaml"
 # Seconds for one launch of train.py: ten times what the longest takes on two cores of a server CPU.
 LIMIT = 700
-# Lines of a stack that are shown, innermost call first.
+# Lines of a thread's stack that are shown, innermost call first.
 SHOWN = 25
 
 
@@ -25,25 +25,29 @@ def dc_sim() -> Path:
     return Path(os.environ.get("DCSIM_BIN", ROOT / "build/dev/bin")) / "dc-sim"
 
 
-def run_jobs(jobs: list[dict[str, Any]], folder: Path, ranks: int = 2) -> dict[str, Any]:
-    """Results by name, and under "output" what rank 0 and the others printed."""
-    asked, told = folder / "jobs.json", folder / "results.json"
-    told.unlink(missing_ok=True)
-    asked.write_text(json.dumps(jobs))
-    path = [str(ROOT / "tools/python/src"), str(ROOT / "tools/dcrecord/src"), os.environ.get("PYTHONPATH", "")]
-    environment = dict(
+def cpu_environment(folder: Path) -> dict[str, str]:
+    """For a process that runs DeepSpeed on a CPU rank; Inductor's cache lies in `folder`."""
+    path = [HERE, ROOT / "tools/python/src", ROOT / "tools/dcrecord/src", os.environ.get("PYTHONPATH", "")]
+    return dict(
         os.environ,
-        PYTHONPATH=os.pathsep.join(path),
+        PYTHONPATH=os.pathsep.join(map(str, path)),
         DS_ACCELERATOR="cpu",
         OMP_NUM_THREADS="1",
         TORCHINDUCTOR_COMPILE_THREADS="1",
         TORCHINDUCTOR_CACHE_DIR=str(folder / "inductor"),
         CUDA_VISIBLE_DEVICES="",
     )
+
+
+def run_jobs(jobs: list[dict[str, Any]], folder: Path, ranks: int = 2) -> dict[str, Any]:
+    """Results by name, and under "output" what rank 0 and the others printed."""
+    asked, told = folder / "jobs.json", folder / "results.json"
+    told.unlink(missing_ok=True)
+    asked.write_text(json.dumps(jobs))
     command = [sys.executable, "-m", "torch.distributed.run", f"--nproc_per_node={ranks}", f"--master_port={_port()}"]
     done = subprocess.run(
         [*command, str(HERE / "train.py"), str(asked), str(told)],
-        env=environment,
+        env=cpu_environment(folder),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -61,7 +65,9 @@ def _where_they_hung(folder: Path) -> str:
     for path in sorted(folder.glob("hang-*.txt")):
         before, timeout, stack = path.read_text().partition("Timeout")
         if timeout:
-            told.append("\n".join([path.stem, *before.splitlines()[-1:], *stack.splitlines()[:SHOWN]]))
+            threads = [each for each in stack.split("\n\n") if "<no Python frame>" not in each]
+            calls = [line for each in threads for line in each.splitlines()[:SHOWN]]
+            told.append("\n".join([path.stem, *before.splitlines()[-1:], *calls]))
     return "\n".join(told)
 
 
@@ -74,8 +80,28 @@ def _port() -> int:
 def search(folder: Path, launches: Path, schedules: int = 500) -> dict[str, Any]:
     """Searches the recorded workload in `folder` for a plan, and returns what it wrote."""
     command = [dc_sim(), "search", folder, "--cluster", SEARCHED_CLUSTER, "--space", SPACE]
-    command += ["--schedules", str(schedules), "--save-deepspeed-plan", launches]
+    command += ["--schedules", str(schedules), "--save-deepspeed-plan", launches, "--save-plan", plan_of(launches)]
+    _run(command)
+    return json.loads(launches.read_text())
+
+
+def plan_of(launches: Path) -> Path:
+    """Where `search` saves the whole plan of a launches file."""
+    return launches.with_suffix(".plan.json")
+
+
+def predict(folder: Path, plan: Path, predicted: Path) -> None:
+    """Simulates a plan of the recorded workload in `folder`."""
+    _run([dc_sim(), "simulate", folder, "--cluster", SEARCHED_CLUSTER, "--plan", plan, "--json", predicted])
+
+
+def compare(folder: Path, measured: Path) -> str:
+    """What dc-sim says of a measured step beside its prediction."""
+    return _run([dc_sim(), "compare", measured, "--workload", folder, "--cluster", SEARCHED_CLUSTER])
+
+
+def _run(command: list[Any]) -> str:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise RuntimeError(f"dc-sim search ended with {done.returncode}: {done.stderr}")
-    return json.loads(launches.read_text())
+        raise RuntimeError(f"dc-sim {command[1]} ended with {done.returncode}: {done.stderr}")
+    return done.stdout

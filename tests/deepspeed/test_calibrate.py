@@ -1,13 +1,12 @@
 """Host times: what is made of samples, and that DeepSpeed's calls are found and timed, on a CPU rank."""
 
 import json
-import os
 import subprocess
 import sys
 
 import pytest
 from dcsim_deepspeed.calibrate import AMONG_OTHERS, host_section
-from launching import ROOT, dc_sim
+from launching import ROOT, cpu_environment, dc_sim
 
 ON_CPU = """
 import sys
@@ -46,10 +45,8 @@ def test_keys_are_what_each_parameter_costs():
 @pytest.fixture(scope="module")
 def calibrated(tmp_path_factory):
     folder = tmp_path_factory.mktemp("calibrated")
-    path = [str(ROOT / "tests/deepspeed"), str(ROOT / "tools/python/src"), os.environ.get("PYTHONPATH", "")]
-    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(path), DS_ACCELERATOR="cpu", OMP_NUM_THREADS="1")
-    environment["TORCHINDUCTOR_CACHE_DIR"] = str(folder / "inductor")
     command = [sys.executable, "-c", ON_CPU, "--out", str(folder / "host.yaml"), "--samples", str(folder / "samples.json")]
+    environment = cpu_environment(folder)
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
     return folder

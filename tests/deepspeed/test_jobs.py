@@ -11,13 +11,21 @@ pytest.importorskip("deepspeed")
 import jsonschema_rs  # noqa: E402
 
 import plan_checks  # noqa: E402
-from launching import ROOT, dc_sim, run_jobs, search  # noqa: E402
+from launching import ROOT, compare, dc_sim, plan_of, predict, run_jobs, search  # noqa: E402
 from random_plans import random_plan  # noqa: E402
 
 # Of float32 losses of some units: the stand-in adds the gradients of micro-steps in another order than ZeRO-3.
 ACCUMULATED = 1e-5
 
 pytestmark = pytest.mark.skipif(not os.access(dc_sim(), os.X_OK), reason=f"{dc_sim()} is not built")
+
+
+def validate(name, document):
+    """Raises where a document does not fit the schema of its format."""
+    schemas = [json.loads(path.read_text()) for path in (ROOT / "docs/reference/schemas").glob("*.json")]
+    registry = jsonschema_rs.Registry([(schema["$id"], schema) for schema in schemas])
+    schema = next(schema for schema in schemas if schema["$id"] == f"{name}.schema.json")
+    jsonschema_rs.Draft202012Validator(schema, registry=registry).validate(document)
 
 
 @pytest.fixture(scope="module")
@@ -56,11 +64,13 @@ def trained(recorded):
     plans["rank0"], plans["rank1"] = plans["drawn"], plans["drawn two"]
     for name, plan in plans.items():
         (folder / f"{name}.json").write_text(json.dumps(plan))
+    predict(folder / "own", plan_of(folder / "found.json"), folder / "predicted.json")
     job = {"mode": "plan", "steps": 3}
+    beside = {"predicted": str(folder / "predicted.json"), "measured": str(folder / "measured.json")}
     path = lambda name: str(folder / f"{name}.json")  # noqa: E731
     results = run_jobs(
         [
-            {**job, "name": "found", "plan": path("found"), "install": True},
+            {**job, "name": "found", "plan": path("found"), "install": True, **beside},
             {**job, "name": "drawn", "plan": path("drawn")},
             {**job, "name": "two micro-steps", "plan": path("drawn two"), "accumulation": 2},
             {**job, "name": "other ranks", "plan": path("other ranks")},
@@ -83,8 +93,7 @@ def test_recording_changes_no_loss_and_is_read(recorded):
     assert results["record"]["losses"] == results["eager"]["losses"]
     assert (folder / "own/graph.json.gz").exists()
     assert found["workload"]["name"] == "own"
-    schema = json.loads((ROOT / "docs/reference/schemas/launches.schema.json").read_text())
-    jsonschema_rs.validator_for(schema).validate(found)
+    validate("launches", found)
 
 
 def test_a_compiled_job_is_recorded_too(recorded):
@@ -102,6 +111,20 @@ def test_what_cannot_be_recorded_is_named_and_trains(recorded):
     assert len(results["record dropout"]["losses"]) == 1
     assert not (folder / "dropout").exists() or not list((folder / "dropout").iterdir())
     assert "dc-sim: this job is not recorded: " in results["output"]
+
+
+def test_a_running_job_is_measured(recorded, trained):
+    _, folder, _ = recorded
+    measured = json.loads((folder / "measured.json").read_text())
+    validate("result", measured)
+    predicted = json.loads((folder / "predicted.json").read_text())
+    assert [measured[key] for key in ("workload", "plan", "gpus")] == [predicted[key] for key in ("workload", "plan", "gpus")]
+    assert len(measured["step_times_ns"]) == 2 and min(measured["step_times_ns"]) > 0
+    losses = trained[0]["found"]["losses"]
+    assert measured["losses"] == losses[:1]
+    told = compare(folder / "own", folder / "measured.json")
+    assert "step time" in told and "compute" not in told
+    assert f": {folder}/measured.json" in trained[0]["output"]
 
 
 @pytest.mark.parametrize("name", ["found", "drawn"])

@@ -30,8 +30,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import cpu_ops
 import jobs
 
-# Seconds until ranks that hang say where, and end.
-HANGS_AFTER = 600
+# Seconds in one job after which ranks hang: they say where, and end.
+HANGS_AFTER = 300
 
 
 @dataclass
@@ -57,6 +57,8 @@ class Job:
     install: bool = False
     version: str = ""  # that DeepSpeed claims to have
     compile_section: dict[str, Any] | None = None
+    predicted: str = ""  # what dc-sim predicts of the job: its steps behind the first are measured
+    measured: str = ""  # into this file
 
 
 @contextlib.contextmanager
@@ -141,6 +143,8 @@ def train(engine: Any, job: Job) -> list[float]:
 def run(job: Job) -> dict[str, Any]:
     import deepspeed
 
+    import dcsim_deepspeed
+
     cpu_ops.HANDLE.__init__()
     cpu_ops.LOG.clear()
     torch._dynamo.reset()
@@ -150,6 +154,8 @@ def run(job: Job) -> dict[str, Any]:
         names = {parameter.ds_id: name for name, parameter in engine.module.named_parameters()}
         deepspeed.__version__ = job.version or version
         compile_engine(engine, job)
+        if job.predicted:
+            dcsim_deepspeed.measure(engine, job.measured, job.predicted, steps=job.steps - 1, skip=1)
         with without_kernels(not job.kernels):
             losses = train(engine, job)
     except Exception as error:  # said in the results; the next job runs
@@ -171,7 +177,6 @@ def run(job: Job) -> dict[str, Any]:
 
 def main() -> None:
     stood = Path(sys.argv[2]).with_name(f"hang-{os.environ.get('RANK', '0')}.txt").open("w")
-    faulthandler.dump_traceback_later(HANGS_AFTER, exit=True, file=stood)
     torch.set_num_threads(1)
     import deepspeed
 
@@ -182,6 +187,7 @@ def main() -> None:
         job = Job(**fields)
         print(f"job {job.name}", flush=True)
         print(f"job {job.name}", file=stood, flush=True)
+        faulthandler.dump_traceback_later(HANGS_AFTER, exit=True, file=stood)
         results[job.name] = run(job)
         if dist.get_rank() == 0:
             Path(sys.argv[2]).write_text(json.dumps(results))

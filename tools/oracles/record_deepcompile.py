@@ -8,6 +8,14 @@ gathers and releases, the list scheduler, prefetch, selective_gather and offload
 DeepSpeed's, run on torch.fx graphs over stand-ins for its ops; sizes, times, peaks and budgets are given. Writes
 <version>.json.gz (docs/design/policies.md) with the committed workloads and 320 random graphs. With
 --check, records the first of them again and compares them with what is written there.
+
+A file ("format": "dc-deepcompile-oracle/1") holds
+  versions, ranks
+  workloads   graph, budget, number and FNV-1a hash of the words of the order; small ones in full
+  random      `nodes` as rows (deepcompile_graphs.py); `schedules` as [budget, order], none where DeepSpeed fails;
+              `prefetch` and `selective` with what they were given and decided
+  offload     `total` and `sizes` of states; `graphs` in the order of execution with `peaks` by node and `moves` as
+              [nodes before it, state]
 """
 
 import random

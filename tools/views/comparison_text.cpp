@@ -95,6 +95,21 @@ std::string CollectiveLines(const Comparison& comparison) {
   return lines;
 }
 
+/// What a trace of kernels shows; nothing where none was taken, as of DeepSpeed's own steps.
+std::string DeviceLines(const Comparison& comparison) {
+  const Result& predicted = comparison.predicted;
+  const Result& measured = comparison.measured;
+  if (measured.compute == Duration()) {
+    return "";
+  }
+  return ComparisonLine("  compute", predicted.compute - predicted.compute_gaps, measured.compute) +
+         ComparisonLine(
+             "  exposed communication",
+             predicted.exposed_communication + predicted.exposed_gaps - predicted.exposed_starts,
+             measured.exposed_communication) +
+         CollectiveLines(comparison);
+}
+
 /// 1.743 -> "1.7x".
 std::string Times(double factor) {
   std::array<char, 32> text{};
@@ -199,13 +214,7 @@ std::string PrintComparison(const Comparison& comparison) {
   return comparison.name + "\n" +
          Line("backend " + BackendOf(measured), "predicted", "measured", "error") +
          ComparisonLine("step time", predicted.step_time, measured.step_time) +
-         HostLine(comparison) +
-         ComparisonLine("  compute", predicted.compute - predicted.compute_gaps, measured.compute) +
-         ComparisonLine(
-             "  exposed communication",
-             predicted.exposed_communication + predicted.exposed_gaps - predicted.exposed_starts,
-             measured.exposed_communication) +
-         CollectiveLines(comparison) +
+         HostLine(comparison) + DeviceLines(comparison) +
          MemoryLine("peak memory, reserved", predicted.peak_reserved, measured.peak_reserved) +
          MemoryLine("  allocated", predicted.peak_allocated, measured.peak_allocated) +
          MemoryLine("  active", predicted.peak_active, measured.peak_active) +
