@@ -64,7 +64,7 @@ void PrintViews(const Schedule& schedule,
   PrintResult(prediction.result).dump();
   PrintResultText(prediction.result, cluster);
   if (prediction.timeline) {
-    const std::string trace = PrintTimelineTrace({&*prediction.timeline, 1}, schedule, graph);
+    const std::string trace = PrintTimelineTrace({&*prediction.timeline, 1}, schedule, graph, {});
     DCSIM_CHECK(Json::accept(trace));
     PrintMemoryCsv(*prediction.timeline, schedule, graph);
     FoldSchedule(schedule, graph, *prediction.timeline);

@@ -9,18 +9,28 @@ changed answer of the program: read the diff, and say in the commit why it is ri
 
     cmd      run by sh in the source folder, with BIN first in PATH, $CASE the case's folder and
              $OUT an empty folder
-    stdout, stderr   what it printed, the name of $OUT taken out
+    stdout, stderr   what it printed, the name of $OUT and the version taken out
     exit     its exit code
     files    names of what it left in $OUT
 """
+import functools
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
 FOLDERS = {"dc-sim": SOURCE / "tests" / "golden", "dc-run": SOURCE / "tests" / "exec" / "golden"}
+
+
+@functools.cache
+def version(programs: pathlib.Path) -> str:
+    """Version and commit, as answers name them."""
+    told = subprocess.run([programs / "dc-sim", "--version"], capture_output=True, text=True, check=True).stdout
+    number, commit = re.match(r"dc-sim (\S+) \(commit ([^;]+);", told).groups()
+    return f"{number} {commit}"
 
 
 def run_case(case: pathlib.Path, programs: pathlib.Path) -> dict[str, str]:
@@ -30,7 +40,7 @@ def run_case(case: pathlib.Path, programs: pathlib.Path) -> dict[str, str]:
         done = subprocess.run(["sh", str(case / "cmd")], cwd=SOURCE, env=environment,
                               capture_output=True, text=True, check=False)
         return {
-            "stdout": done.stdout.replace(out, "$OUT"),
+            "stdout": done.stdout.replace(out, "$OUT").replace(version(programs), "$VERSION"),
             "stderr": done.stderr.replace(out, "$OUT"),
             "exit": f"{done.returncode}\n",
             "files": "".join(f"{name}\n" for name in sorted(os.listdir(out))),

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Makes a wheel of a build, installs it into an empty environment, and compares a step with dc-sim's, in a folder
+# Makes a wheel of a build, installs it into an empty environment, and compares a step, asked from Python and on the
+# command line, with dc-sim's, in a folder
 # from which the source folder's configs are not seen.
 #
 #   check_wheel.sh BUILD   with bin/dc-sim and the Python module
@@ -25,3 +26,7 @@ assert step.to_dict() == json.load(open(sys.argv[2]))
 assert "torch" not in sys.modules and "venv" in dcsim.__file__
 print(f"{dcsim.__file__}: {step.verdict}, {step.step_time_ns} ns")
 PYTHON
+"$work/venv/bin/dc-sim" simulate "$traces/tiny-llama" --cluster h200-4 --plan zero3-deepcompile --json told.json >/dev/null
+cmp expected.json told.json || fail "dc-sim of the wheel answers something else"
+drawn=$("$work/venv/bin/dc-sim" dag "$traces/tiny-llama" --cluster h200-4 --plan zero3 --out dag.svg 2>&1) && fail "the wheel draws"
+[[ "$drawn" == *"built without Graphviz"* ]] || fail "the wheel does not say that it cannot draw: $drawn"

@@ -11,7 +11,9 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/source_folder.h"
 #include "tests/tools/temporary_folder.h"
+#include "tools/common/answer_json.h"
 #include "tools/common/file.h"
 
 namespace dcsim {
@@ -19,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kGoldenFolder[] = DCSIM_SOURCE_DIR "/" DCSIM_GOLDEN_FOLDER;
+const std::string kGoldenFolder = SourceFolder() + "/" DCSIM_GOLDEN_FOLDER;
 
 std::vector<std::string> CaseNames() {
   std::vector<std::string> names;
@@ -34,7 +36,7 @@ std::vector<std::string> CaseNames() {
 
 /// What stands in a file of expectations; nothing when there is no such file.
 std::string Expected(const std::string& name, const std::string& file) {
-  const std::string path = std::string(kGoldenFolder) + "/" + name + "/" + file;
+  const std::string path = kGoldenFolder + "/" + name + "/" + file;
   return FileExists(path) ? ReadFile(path) : "";
 }
 
@@ -53,18 +55,21 @@ struct GoldenRun {
 };
 
 /// Runs a case in the source folder, with the built programs first in PATH, the case's folder in
-/// $CASE and an empty folder in $OUT, whose name is taken out of what is printed.
+/// $CASE and an empty folder in $OUT, whose name is taken out of what is
+/// printed, as the programs' version is.
 GoldenRun RunCase(const std::string& name) {
   const TemporaryFolder out;
   const TemporaryFolder streams;
-  const std::string command = "cd '" DCSIM_SOURCE_DIR "' && PATH='" DCSIM_BIN_DIR
-                              "':\"$PATH\" LC_ALL=C CASE='" DCSIM_GOLDEN_FOLDER "/" +
-                              name + "' OUT='" + out.path() + "' sh '" DCSIM_GOLDEN_FOLDER "/" +
-                              name + "/cmd' >'" + streams / "stdout" + "' 2>'" +
-                              streams / "stderr" + "'";
+  const std::string command =
+      "cd '" + SourceFolder() +
+      "' && PATH='" DCSIM_BIN_DIR "':\"$PATH\" LC_ALL=C CASE='" DCSIM_GOLDEN_FOLDER "/" + name +
+      "' OUT='" + out.path() + "' sh '" DCSIM_GOLDEN_FOLDER "/" + name + "/cmd' >'" +
+      streams / "stdout" + "' 2>'" + streams / "stderr" + "'";
   const int status = std::system(command.c_str());
   GoldenRun run;
-  run.stdout_text = Replace(ReadFile(streams / "stdout"), out.path(), "$OUT");
+  const std::string version = AnsweringVersion().at("dc-sim").get<std::string>();
+  run.stdout_text =
+      Replace(Replace(ReadFile(streams / "stdout"), out.path(), "$OUT"), version, "$VERSION");
   run.stderr_text = Replace(ReadFile(streams / "stderr"), out.path(), "$OUT");
   run.exit_code = WIFEXITED(status) ? std::to_string(WEXITSTATUS(status)) + "\n" : "killed\n";
   for (const std::string& file : out.Names()) {

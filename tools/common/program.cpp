@@ -1,5 +1,6 @@
 #include "tools/common/program.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
 #include <fcntl.h>

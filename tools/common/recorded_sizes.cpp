@@ -1,5 +1,6 @@
 #include "tools/common/recorded_sizes.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <filesystem>

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <iostream>
 #include <optional>
@@ -9,6 +8,10 @@
 
 #include "tools/common/load.h"
 #include "tools/common/record_command.h"
+
+namespace CLI {
+class App;
+}
 
 namespace dcsim {
 

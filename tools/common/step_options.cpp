@@ -1,5 +1,7 @@
 #include "tools/common/step_options.h"
 
+#include <CLI/CLI.hpp>
+
 #include "model/base/error.h"
 #include "model/ir/document.h"
 #include "model/passes/verify.h"

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <iostream>
 #include <optional>
 #include <string>
@@ -9,6 +8,10 @@
 #include "sim/analysis/predict.h"
 #include "tools/common/load.h"
 #include "tools/common/recorded_sizes.h"
+
+namespace CLI {
+class App;
+}
 
 namespace dcsim {
 

@@ -1,5 +1,6 @@
 #include "tools/dc_run/run_plans.h"
 
+#include <CLI/CLI.hpp>
 #include <filesystem>
 
 #include "exec/executor/executable.h"
@@ -10,6 +11,7 @@
 #include "tools/common/count_option.h"
 #include "tools/common/file.h"
 #include "tools/common/json_text.h"
+#include "tools/dc_run/versions.h"
 #include "tools/views/timeline_trace.h"
 
 namespace dcsim {
@@ -75,7 +77,7 @@ void WriteFiles(const std::string& out,
   WriteFile(base + ".json", PrintJson(PrintResult(executed.result)));
   if (!executed.timelines.empty()) {
     WriteFile(base + "-timeline.json.gz",
-              PrintTimelineTrace(executed.timelines, execution.schedule, graph));
+              PrintTimelineTrace(executed.timelines, execution.schedule, graph, Versions()));
   }
 }
 

@@ -1,12 +1,15 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "tools/common/load.h"
 #include "tools/dc_run/rank_job.h"
+
+namespace CLI {
+class App;
+}
 
 namespace dcsim {
 

@@ -1,3 +1,4 @@
+#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -10,6 +11,7 @@
 #include "tools/dc_run/commands.h"
 #include "tools/dc_run/run_plans.h"
 #include "tools/dc_run/suite.h"
+#include "tools/dc_run/versions.h"
 #include "tools/views/comparison_text.h"
 #include "tools/views/difference_text.h"
 #include "tools/views/timeline_trace.h"
@@ -104,7 +106,8 @@ bool RunCase(const ValidateOptions& options,
     WriteFile(base + ".json.gz", PrintJson(PrintResult(executed.result)));
     if (each.timelines && !executed.timelines.empty()) {
       WriteFile(base + ".timeline.json.gz",
-                PrintTimelineTrace(executed.timelines, execution.schedule, loaded.workload.graph));
+                PrintTimelineTrace(executed.timelines, execution.schedule, loaded.workload.graph,
+                                   Versions()));
     }
     if (executed.result.outcome == "completed") {
       ShowCase(loaded, cluster, base + ".json.gz", execution, executed);

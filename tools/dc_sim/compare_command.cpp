@@ -1,10 +1,11 @@
+#include <CLI/CLI.hpp>
 #include <iostream>
 #include <map>
 #include <memory>
 
 #include "model/base/error.h"
+#include "tools/common/answer_json.h"
 #include "tools/common/file.h"
-#include "tools/common/json_text.h"
 #include "tools/common/predict_measured.h"
 #include "tools/common/step_options.h"
 #include "tools/dc_sim/commands.h"
@@ -71,7 +72,7 @@ ExitCode RunCompare(const CompareOptions& options) {
   NoteOtherGpus(files_by_gpu, cluster);
   if (!options.json.empty()) {
     const Json document = {{"format", "dc-comparison/1"}, {"comparisons", std::move(pairs)}};
-    WriteFile(options.json, PrintJson(document));
+    WriteFile(options.json, PrintAnswer(document));
   }
   if (options.json != "-") {
     WriteFile("-", comparisons.size() == 1 ? PrintComparison(comparisons.front())

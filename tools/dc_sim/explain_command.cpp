@@ -1,3 +1,4 @@
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <deque>
 #include <iostream>
@@ -13,8 +14,8 @@
 #include "sim/analysis/what_if.h"
 #include "sim/search/evaluator.h"
 #include "sim/search/persistence.h"
+#include "tools/common/answer_json.h"
 #include "tools/common/file.h"
-#include "tools/common/json_text.h"
 #include "tools/common/step_options.h"
 #include "tools/dc_sim/commands.h"
 #include "tools/views/explain_text.h"
@@ -201,7 +202,7 @@ ExitCode ExplainStop(const ExplainOptions& options,
   const LivePeak alive{stop.task, prediction.result.peak_live, stop.alive};
   if (!options.json.empty()) {
     WriteFile(options.json,
-              PrintJson(PrintStoppedJson(prediction.result, alive, step.schedule, graph)));
+              PrintAnswer(PrintStoppedJson(prediction.result, alive, step.schedule, graph)));
   }
   if (options.json != "-") {
     std::string text = PrintResultText(prediction.result, step.cluster);
@@ -244,7 +245,7 @@ ExitCode RunExplain(const ExplainOptions& options) {
   }
   explanation.peak = FindLivePeak(step.schedule);
   if (!options.json.empty()) {
-    WriteFile(options.json, PrintJson(PrintExplanationJson(explanation, step.schedule, graph)));
+    WriteFile(options.json, PrintAnswer(PrintExplanationJson(explanation, step.schedule, graph)));
   }
   if (options.json != "-") {
     std::cout << PrintExplanation(explanation, step.schedule, graph, options.memory);

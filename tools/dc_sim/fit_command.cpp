@@ -1,10 +1,11 @@
+#include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
 
 #include "tools/answers/fit_answer.h"
+#include "tools/common/answer_json.h"
 #include "tools/common/count_option.h"
 #include "tools/common/file.h"
-#include "tools/common/json_text.h"
 #include "tools/common/progress.h"
 #include "tools/dc_sim/commands.h"
 #include "tools/views/fit_text.h"
@@ -26,7 +27,7 @@ ExitCode RunFit(const FitOptions& options) {
     return AnswerFit(options.question, step, activity, std::cerr);
   }();
   if (!options.json.empty()) {
-    WriteFile(options.json, PrintJson(PrintFit(findings)));
+    WriteFile(options.json, PrintAnswer(PrintFit(findings)));
   }
   if (options.json != "-") {
     std::cout << PrintFitText(findings, step.cluster);

@@ -1,3 +1,4 @@
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
 #include <memory>
@@ -5,6 +6,7 @@
 #include "model/base/text.h"
 #include "model/ir/plan_reader.h"
 #include "tools/answers/search_answer.h"
+#include "tools/common/answer_json.h"
 #include "tools/common/count_option.h"
 #include "tools/common/deepspeed_launches.h"
 #include "tools/common/file.h"
@@ -156,7 +158,7 @@ ExitCode RunSearch(const SearchCommandOptions& options) {
   const SearchAnswer answer = Answer(question, loaded);
   ResultWriter writer;
   WritePlans(options, answer.report, loaded, writer);
-  writer.Write(options.json, PrintJson(PrintSearchAnswer(answer, graph)));
+  writer.Write(options.json, PrintAnswer(PrintSearchAnswer(answer, graph)));
   if (options.json != "-") {
     std::cout << (answer.fits() ? PrintSearchText(answer.report, graph)
                                 : PrintNothingFits(answer.report));

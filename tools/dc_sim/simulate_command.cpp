@@ -1,9 +1,11 @@
+#include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
 #include <optional>
 
 #include "model/ir/collective_record.h"
 #include "model/ir/plan_reader.h"
+#include "tools/common/answer_json.h"
 #include "tools/common/deepspeed_launches.h"
 #include "tools/common/file.h"
 #include "tools/common/json_text.h"
@@ -50,7 +52,8 @@ void WriteViews(const SimulateOptions& options,
                 const Graph& graph,
                 const Timeline& timeline) {
   if (!options.timeline.empty()) {
-    WriteFile(options.timeline, PrintTimelineTrace({&timeline, 1}, schedule, graph));
+    WriteFile(options.timeline,
+              PrintTimelineTrace({&timeline, 1}, schedule, graph, AnsweringVersion()));
   }
   if (!options.memory.empty()) {
     WriteFile(options.memory, PrintMemoryCsv(timeline, schedule, graph));
@@ -98,7 +101,7 @@ ExitCode RunSimulate(const SimulateOptions& options) {
     WriteViews(options, *whole, step.workload.graph, *prediction.timeline);
   }
   if (!options.json.empty()) {
-    WriteFile(options.json, PrintJson(PrintResult(prediction.result)));
+    WriteFile(options.json, PrintAnswer(PrintResult(prediction.result)));
   }
   if (options.json != "-") {
     std::cout << PrintResultText(prediction.result, step.cluster);

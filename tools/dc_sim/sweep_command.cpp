@@ -1,10 +1,11 @@
+#include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
 
 #include "tools/answers/sweep_answer.h"
+#include "tools/common/answer_json.h"
 #include "tools/common/count_option.h"
 #include "tools/common/file.h"
-#include "tools/common/json_text.h"
 #include "tools/common/progress.h"
 #include "tools/dc_sim/commands.h"
 #include "tools/views/svg_chart.h"
@@ -31,7 +32,7 @@ SweepReport Predict(SweepSteps steps, unsigned threads) {
 
 void WriteReport(const SweepOptions& options, const SweepReport& report) {
   if (!options.json.empty()) {
-    WriteFile(options.json, PrintJson(PrintSweep(report)));
+    WriteFile(options.json, PrintAnswer(PrintSweep(report)));
   }
   if (!options.csv.empty()) {
     WriteFile(options.csv, PrintSweepCsv(report));

@@ -173,7 +173,8 @@ void AddStop(TraceWriter& writer, const Timeline& timeline) {
 
 std::string PrintTimelineTrace(std::span<const Timeline> ranks,
                                const Schedule& schedule,
-                               const Graph& graph) {
+                               const Graph& graph,
+                               const Json& versions) {
   TraceWriter writer;
   std::size_t arrows = 0;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
@@ -184,6 +185,7 @@ std::string PrintTimelineTrace(std::span<const Timeline> ranks,
     AddStop(writer, ranks[rank]);
   }
   Json header = {{"format", "dc-timeline/1"},
+                 {"versions", versions},
                  {"origin", OriginName(ranks.front().origin)},
                  {"workload", graph.name},
                  {"backend", BackendNames()[static_cast<std::size_t>(graph.backend())]},

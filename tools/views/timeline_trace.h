@@ -3,6 +3,7 @@
 #include <span>
 #include <string>
 
+#include "model/ir/document.h"
 #include "model/ir/graph.h"
 #include "model/ir/schedule.h"
 #include "model/ir/timeline.h"
@@ -13,8 +14,10 @@ namespace dcsim {
 /// it is: a process a rank, the host and each stream as threads, arrows from each gather to its
 /// first use and from each gradient copy to its reduction, counters of live, allocated, active and
 /// reserved bytes. Times in us with three decimals (docs/reference/formats.md, dc-timeline/1).
+/// `versions` names the program that made them.
 std::string PrintTimelineTrace(std::span<const Timeline> ranks,
                                const Schedule& schedule,
-                               const Graph& graph);
+                               const Graph& graph,
+                               const Json& versions);
 
 }  // namespace dcsim

@@ -15,7 +15,7 @@ namespace dcsim {
 namespace {
 
 std::string TraceText(const PredictedStep& step) {
-  return PrintTimelineTrace({&step.timeline, 1}, step.schedule, step.graph);
+  return PrintTimelineTrace({&step.timeline, 1}, step.schedule, step.graph, {{"dc-sim", "0.1.0"}});
 }
 
 Json Trace(const PredictedStep& step) {
@@ -64,7 +64,8 @@ TEST(TimelineTraceTest, ProcessesAreRanks) {
     sample.rank = 1;
   }
   const Json one = Trace(step);
-  const Json both = Json::parse(PrintTimelineTrace(ranks, step.schedule, step.graph));
+  const Json both =
+      Json::parse(PrintTimelineTrace(ranks, step.schedule, step.graph, {{"dc-sim", "0.1.0"}}));
   for (const char* phase : {"X", "C", "s", "f", "M"}) {
     std::map<int, std::size_t> events;
     for (const Json& event : Events(both, phase)) {

@@ -13,9 +13,11 @@
 #include "tools/answers/fit_answer.h"
 #include "tools/answers/search_answer.h"
 #include "tools/answers/sweep_answer.h"
+#include "tools/common/answer_json.h"
 #include "tools/common/interrupt.h"
 #include "tools/common/program.h"
 #include "tools/common/step_options.h"
+#include "tools/dc_sim/dc_sim.h"
 #include "tools/views/fit_text.h"
 #include "tools/views/result_text.h"
 #include "tools/views/step_detail.h"
@@ -47,6 +49,16 @@ Answer AskFor(const std::string& what, const Ask& ask) {
     }
     throw SystemError(failure.message);
   }
+}
+
+/// The program dc-sim with its arguments, its name first. Returns its exit code.
+int Run(const std::vector<std::string>& arguments) {
+  const nb::gil_scoped_release unlocked;
+  std::vector<const char*> argv;
+  for (const std::string& argument : arguments) {
+    argv.push_back(argument.c_str());
+  }
+  return RunDcSim(static_cast<int>(argv.size()), argv.data());
 }
 
 Answer LoadFacts(const std::string& folder) {
@@ -171,6 +183,7 @@ void BindQuestions(nb::module_& module) {
 NB_MODULE(_native, module) {
   namespace nb = nanobind;
   module.attr("version") = dcsim::kVersion;
+  module.attr("version_and_commit") = dcsim::AnsweringVersion().at("dc-sim").get<std::string>();
   nb::exception<dcsim::Error>(module, "InputError", PyExc_ValueError);
   nb::exception<dcsim::SystemError>(module, "SystemFailure", PyExc_OSError);
   nb::class_<dcsim::Answer>(module, "Answer")
@@ -178,6 +191,7 @@ NB_MODULE(_native, module) {
       .def_ro("notes", &dcsim::Answer::notes);
   dcsim::BindStep(module);
   dcsim::BindQuestions(module);
+  module.def("run", &dcsim::Run);
   module.def("load", &dcsim::LoadFacts);
   module.def("simulate", &dcsim::AskSimulate);
   module.def("detail", &dcsim::AskDetail);

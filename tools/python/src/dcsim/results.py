@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dcsim._native import version_and_commit
 from dcsim.reading import plain_document
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """The document that `dc-sim simulate --json` writes."""
-        return {"format": "dc-result/1", **plain_document(self)}
+        return {"format": "dc-result/1", "versions": {"dc-sim": version_and_commit}, **plain_document(self)}
 
     def to_frame(self) -> pandas.DataFrame:
         """One row: numbers and texts of the step."""
@@ -127,8 +128,11 @@ class Sweep:
 
     def to_dict(self) -> dict[str, Any]:
         """The document that `dc-sim sweep --json` writes."""
-        rows = [{**plain_document(row), "result": row.result.to_dict()} for row in self.rows]
-        return {"format": "dc-sweep/1", "keys": list(self.keys), "rows": rows}
+        rows = [
+            {**plain_document(row), "result": {"format": "dc-result/1", **plain_document(row.result)}} for row in self.rows
+        ]
+        versions = {"dc-sim": version_and_commit}
+        return {"format": "dc-sweep/1", "versions": versions, "keys": list(self.keys), "rows": rows}
 
     def to_frame(self) -> pandas.DataFrame:
         """A row a step: the keys' values, as numbers where all of a key are, then what `Result.to_frame` has."""
