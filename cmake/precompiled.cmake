@@ -1,8 +1,12 @@
 # Headers of libraries that most sources of a folder include, parsed once instead of in every source. A
 # folder says in DCSIM_PRECOMPILED which of these targets its own reuse: their options must be the same.
 # Without DCSIM_PRECOMPILE every source shows that it includes what it uses; the presets release and
-# tidy build so.
-option(DCSIM_PRECOMPILE "Precompile the headers of libraries" OFF)
+# tidy build so, and so does every build with ccache, which finds nothing of another folder beside
+# precompiled headers.
+option(DCSIM_PRECOMPILE "Precompile the headers of libraries, where there is no ccache" OFF)
+if(DCSIM_CCACHE)
+  set(DCSIM_PRECOMPILE OFF)
+endif()
 
 # Clang instantiates templates once with the header. GCC does in every source, and gains only where
 # parsing takes longest: libtorch. It also forgets that these headers are a system's, and warns of what

@@ -12,6 +12,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/source_folder.h"
+
 namespace dcsim {
 namespace {
 
@@ -36,7 +38,7 @@ bool StartsWithAny(const std::string& text, const std::vector<std::string>& pref
 std::vector<std::string> SourceFiles(const std::vector<std::string>& endings) {
   std::vector<std::string> files;
   for (const std::string layer : {"model", "sim", "exec", "tools"}) {
-    const fs::path folder = fs::path(DCSIM_SOURCE_DIR) / layer;
+    const fs::path folder = fs::path(SourceFolder()) / layer;
     if (!fs::exists(folder)) {
       continue;
     }
@@ -44,7 +46,7 @@ std::vector<std::string> SourceFiles(const std::vector<std::string>& endings) {
       const std::string ending = entry.path().extension().string();
       if (entry.is_regular_file() &&
           std::find(endings.begin(), endings.end(), ending) != endings.end()) {
-        files.push_back(fs::relative(entry.path(), DCSIM_SOURCE_DIR).string());
+        files.push_back(fs::relative(entry.path(), SourceFolder()).string());
       }
     }
   }
@@ -54,7 +56,7 @@ std::vector<std::string> SourceFiles(const std::vector<std::string>& endings) {
 
 std::vector<std::string> Lines(const std::string& file) {
   std::vector<std::string> lines;
-  std::ifstream stream(fs::path(DCSIM_SOURCE_DIR) / file);
+  std::ifstream stream(fs::path(SourceFolder()) / file);
   for (std::string line; std::getline(stream, line);) {
     lines.push_back(line);
   }

@@ -10,6 +10,7 @@
 #include "sim/search/folded_memory.h"
 #include "sim/search/folded_program.h"
 #include "sim/search/moves.h"
+#include "tests/support/source_folder.h"
 #include "tools/common/load.h"
 
 namespace dcsim {
@@ -18,8 +19,8 @@ namespace {
 /// A committed workload under ZeRO-3 on 8 H200s, and schedules that a search of it meets.
 struct Fixture {
   Fixture(const std::string& name, Engine gathers)
-      : workload(LoadWorkload(DCSIM_SOURCE_DIR "/traces/" + name)),
-        cluster(LoadCluster(DCSIM_SOURCE_DIR "/configs/clusters/h200-8.yaml")),
+      : workload(LoadWorkload(SourceFolder() + "/traces/" + name)),
+        cluster(LoadCluster(SourceFolder() + "/configs/clusters/h200-8.yaml")),
         profile(FindProfile(workload, cluster.gpu.name)),
         problem(MakeProblem({workload.graph, profile ? &*profile : nullptr, cluster}, 8)) {
     space.options = {ScheduleOptions()};

@@ -6,18 +6,19 @@
 #include "sim/analysis/predict.h"
 #include "sim/analysis/step_metrics.h"
 #include "sim/engine/step_program.h"
+#include "tests/support/source_folder.h"
 #include "tools/common/load.h"
 
 namespace dcsim {
 namespace {
 
 const Workload& Qwen() {
-  static const Workload workload = LoadWorkload(DCSIM_SOURCE_DIR "/traces/qwen3-8b");
+  static const Workload workload = LoadWorkload(SourceFolder() + "/traces/qwen3-8b");
   return workload;
 }
 
 const Cluster& H200() {
-  static const Cluster cluster = LoadCluster(DCSIM_SOURCE_DIR "/configs/clusters/h200-8.yaml");
+  static const Cluster cluster = LoadCluster(SourceFolder() + "/configs/clusters/h200-8.yaml");
   return cluster;
 }
 

@@ -13,6 +13,7 @@
 #include "sim/analysis/predict.h"
 #include "tests/fuzz/exercise.h"
 #include "tests/sim/random_step.h"
+#include "tests/support/source_folder.h"
 #include "tools/common/load.h"
 
 namespace dcsim {
@@ -21,7 +22,7 @@ namespace {
 /// Every cluster of configs/, with its GPU, in the order of their names.
 std::vector<Json> CommittedClusters() {
   std::vector<std::string> paths;
-  const std::filesystem::path folder = std::string(DCSIM_SOURCE_DIR) + "/configs/clusters";
+  const std::filesystem::path folder = SourceFolder() + "/configs/clusters";
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     paths.push_back(entry.path().string());
   }

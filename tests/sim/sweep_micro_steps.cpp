@@ -16,13 +16,14 @@
 #include "model/base/error.h"
 #include "model/ir/result.h"
 #include "sim/search/random.h"
+#include "tests/support/source_folder.h"
 #include "tools/common/json_text.h"
 #include "tools/common/load.h"
 
 namespace dcsim {
 namespace {
 
-const std::string source_folder = DCSIM_SOURCE_DIR;
+const std::string source_folder = SourceFolder();
 
 using Names = std::vector<std::string>;
 

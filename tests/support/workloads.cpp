@@ -4,20 +4,21 @@
 #include <filesystem>
 
 #include "model/ir/graph_reader.h"
+#include "tests/support/source_folder.h"
 #include "tools/common/file.h"
 
 namespace dcsim {
 namespace {
 
 std::string ProfilePath(const std::string& name) {
-  return DCSIM_SOURCE_DIR "/traces/" + name + "/profile-h200.json.gz";
+  return SourceFolder() + "/traces/" + name + "/profile-h200.json.gz";
 }
 
 }  // namespace
 
 std::vector<std::string> WorkloadNames() {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(DCSIM_SOURCE_DIR "/traces")) {
+  for (const auto& entry : std::filesystem::directory_iterator(SourceFolder() + "/traces")) {
     names.push_back(entry.path().filename().string());
   }
   std::sort(names.begin(), names.end());
@@ -32,7 +33,7 @@ std::vector<std::string> ProfiledWorkloadNames() {
 }
 
 std::string WorkloadText(const std::string& name) {
-  return ReadFile(DCSIM_SOURCE_DIR "/traces/" + name + "/graph.json.gz");
+  return ReadFile(SourceFolder() + "/traces/" + name + "/graph.json.gz");
 }
 
 std::string WorkloadProfileText(const std::string& name) {
@@ -44,7 +45,7 @@ Graph WorkloadGraph(const std::string& name) {
 }
 
 Graph TrainingGraph(const std::string& name) {
-  const std::string file = DCSIM_SOURCE_DIR "/tests/data/training/" + name + "/graph.json.gz";
+  const std::string file = SourceFolder() + "/tests/data/training/" + name + "/graph.json.gz";
   return ParseGraph(ReadFile(file), file);
 }
 

@@ -17,6 +17,7 @@
 #include "model/passes/lower.h"
 #include "model/passes/resolve.h"
 #include "tests/support/json_mutation.h"
+#include "tests/support/source_folder.h"
 #include "tests/support/workloads.h"
 #include "tests/tools/temporary_folder.h"
 #include "tools/common/file.h"
@@ -104,10 +105,10 @@ std::vector<std::string> CurveLines() {
 
 TEST(MutationTest, LinesOfCurvesAreReadOrRefused) {
   const TemporaryFolder folder;
-  const std::string base = DCSIM_SOURCE_DIR "/configs/measured/h200-8.base.yaml";
+  const std::string base = SourceFolder() + "/configs/measured/h200-8.base.yaml";
   std::string base_text = ReadFile(base);
   const std::string gpu = "../gpus/";
-  base_text.replace(base_text.find(gpu), gpu.size(), DCSIM_SOURCE_DIR "/configs/gpus/");
+  base_text.replace(base_text.find(gpu), gpu.size(), SourceFolder() + "/configs/gpus/");
   WriteFile(folder / "base.yaml", base_text);
   const std::string arguments = "--base '" + (folder / "base.yaml") + "' --curves '" +
                                 (folder / "curves.jsonl") + "' --ranks 2";

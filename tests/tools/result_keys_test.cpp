@@ -10,6 +10,7 @@
 
 #include "model/passes/resolve.h"
 #include "sim/analysis/predict.h"
+#include "tests/support/source_folder.h"
 #include "tests/support/workloads.h"
 #include "tools/common/file.h"
 #include "tools/common/load.h"
@@ -21,7 +22,7 @@ namespace {
 /// docs/reference/formats.md.
 std::set<std::string> DocumentedKeys(const std::string& heading) {
   std::set<std::string> keys;
-  std::istringstream text(ReadFile(DCSIM_SOURCE_DIR "/docs/reference/formats.md"));
+  std::istringstream text(ReadFile(SourceFolder() + "/docs/reference/formats.md"));
   bool inside = false;
   for (std::string line; std::getline(text, line);) {
     inside = line.starts_with("## ") ? line.starts_with("## " + heading) : inside;
@@ -45,7 +46,7 @@ struct KeysCase {
 
 Json ResultOf(const KeysCase& each) {
   const Graph graph = WorkloadGraph(each.workload);
-  const Cluster cluster = LoadCluster(DCSIM_SOURCE_DIR "/configs/clusters/h200-8.yaml");
+  const Cluster cluster = LoadCluster(SourceFolder() + "/configs/clusters/h200-8.yaml");
   PlanSpec spec;
   spec.options.stage = each.stage;
   const Plan plan = Resolve(spec, graph, 8);

@@ -12,13 +12,14 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/json_mutation.h"
+#include "tests/support/source_folder.h"
 #include "tests/tools/temporary_folder.h"
 #include "tools/common/file.h"
 
 namespace dcsim {
 namespace {
 
-const std::string kSource = DCSIM_SOURCE_DIR;
+const std::string kSource = SourceFolder();
 
 /// Keys with some of their values, and how simulate is told them.
 struct Key {

@@ -53,9 +53,7 @@ install_packages() {
 }
 
 configure() {  # PRESET CMAKE_ARGUMENTS...
-  local launcher=()
-  command -v ccache >/dev/null 2>&1 && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
-  cmake --preset "$1" -G Ninja "${launcher[@]}" "${@:2}" >"/tmp/dcsim-configure-$$.log" 2>&1 || {
+  cmake --preset "$1" -G Ninja "${@:2}" >"/tmp/dcsim-configure-$$.log" 2>&1 || {
     cat "/tmp/dcsim-configure-$$.log" >&2
     fail "cmake --preset $1 failed"
   }

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "model/ir/document.h"
+#include "tests/support/source_folder.h"
 #include "tests/tools/temporary_folder.h"
 #include "tools/common/file.h"
 
@@ -15,12 +16,12 @@ namespace dcsim {
 namespace {
 
 int RunShell(const std::string& command) {
-  const int status = std::system(("cd '" DCSIM_SOURCE_DIR "' && " + command).c_str());
+  const int status = std::system(("cd '" + SourceFolder() + "' && " + command).c_str());
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-constexpr char kPython[] =
-    "PYTHONPATH='" DCSIM_SOURCE_DIR "/tools/dcrecord/src' '" DCSIM_PYTHON "' ";
+const std::string kPython =
+    "PYTHONPATH='" + SourceFolder() + "/tools/dcrecord/src' '" DCSIM_PYTHON "' ";
 constexpr char kRun[] = "'" DCSIM_BIN_DIR "/dc-run' ";
 
 struct CheckRow {

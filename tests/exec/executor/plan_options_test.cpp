@@ -11,6 +11,7 @@
 #include "tests/exec/support/host_training.h"
 #include "tests/support/activation_plans.h"
 #include "tests/support/row_name.h"
+#include "tests/support/source_folder.h"
 #include "tests/support/workloads.h"
 #include "tools/common/load.h"
 
@@ -336,7 +337,7 @@ TEST(StagesTest, CoalescedReductionComputesWhatZero1Does) {
 
 // A step of two graphs, of which the one that runs last makes no gradient.
 TEST(TwoGraphsTest, EveryPolicyComputesTheSame) {
-  const Graph graph = LoadWorkload(DCSIM_SOURCE_DIR "/tests/data/two-graphs").graph;
+  const Graph graph = LoadWorkload(SourceFolder() + "/tests/data/two-graphs").graph;
   for (const int stage : {1, 2, 3}) {
     const PlanSpec plain = PlainSpec(stage);
     const auto expected = TrainOnHost({graph, plain, kRanks}, kSteps);

@@ -5,6 +5,7 @@
 #include "tests/model/cost/kernels_document.h"
 #include "tests/support/error_text.h"
 #include "tests/support/row_name.h"
+#include "tests/support/source_folder.h"
 #include "tools/common/load.h"
 
 namespace dcsim {
@@ -662,8 +663,7 @@ INSTANTIATE_TEST_SUITE_P(
 class ConfigClusterTest : public testing::TestWithParam<const char*> {};
 
 TEST_P(ConfigClusterTest, IsRead) {
-  const Cluster cluster =
-      LoadCluster(std::string(DCSIM_SOURCE_DIR "/configs/clusters/") + GetParam() + ".yaml");
+  const Cluster cluster = LoadCluster(SourceFolder() + "/configs/clusters/" + GetParam() + ".yaml");
   EXPECT_EQ(cluster.name, GetParam());
 }
 

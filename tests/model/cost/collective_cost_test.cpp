@@ -5,6 +5,7 @@
 #include "model/cost/ring_time.h"
 #include "tests/model/cost/cluster_document.h"
 #include "tests/support/row_name.h"
+#include "tests/support/source_folder.h"
 #include "tools/common/load.h"
 
 namespace dcsim {
@@ -195,7 +196,7 @@ TEST(OtherRanksTest, DistanceIsInPowersOfTwoToTheNearestMeasurement) {
 
 // H200s: what 2 and 4 took by dc-run calibrate, against 8 on another machine (h200-8.yaml).
 TEST(OtherRanksTest, EightGpusFollowFromTwoAndFour) {
-  const std::string folder = DCSIM_SOURCE_DIR "/configs/clusters/";
+  const std::string folder = SourceFolder() + "/configs/clusters/";
   Cluster cluster = LoadCluster(folder + "h200-4.yaml");
   const Cluster two = LoadCluster(folder + "h200-2.yaml");
   cluster.gpus_per_node = 8;
@@ -419,7 +420,7 @@ TEST(ShortCallsTest, AGroupOfATableTakesTheTablesTime) {
 // tables. convnext-large's reduction took 1.23 ms in a traced step, where alike calls would take
 // 0.69.
 TEST(ShortCallsTest, NormsAndBiasesOfAModelLengthenItsReduction) {
-  const Cluster cluster = LoadCluster(DCSIM_SOURCE_DIR "/configs/clusters/h200-2.yaml");
+  const Cluster cluster = LoadCluster(SourceFolder() + "/configs/clusters/h200-2.yaml");
   std::vector<CollectivePart> parts(230, {Bytes::KiB(3), Bytes(0)});
   parts.resize(344, {Bytes(3'460'000), Bytes(0)});
   constexpr auto kKind = CollectiveKind::kReduceScatter;

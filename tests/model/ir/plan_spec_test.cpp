@@ -8,6 +8,7 @@
 #include "model/ir/plan_reader.h"
 #include "tests/support/error_text.h"
 #include "tests/support/row_name.h"
+#include "tests/support/source_folder.h"
 
 namespace dcsim {
 namespace {
@@ -355,7 +356,7 @@ TEST(PlanSpecTest, OtherFormatsAreRefused) {
 
 // The table of options is the table of the page.
 TEST(PlanOptionsTest, AreTheRowsOfTheReference) {
-  std::ifstream page(std::string(DCSIM_SOURCE_DIR) + "/docs/reference/plans.md");
+  std::ifstream page(SourceFolder() + "/docs/reference/plans.md");
   std::set<std::string> rows;
   for (std::string line; std::getline(page, line);) {
     rows.insert(line);

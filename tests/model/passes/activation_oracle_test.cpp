@@ -7,6 +7,7 @@
 #include "model/ir/document.h"
 #include "model/passes/deepcompile/activation_moves.h"
 #include "tests/support/row_name.h"
+#include "tests/support/source_folder.h"
 #include "tests/support/workloads.h"
 #include "tools/common/file.h"
 
@@ -22,9 +23,8 @@ struct Release {
 class ActivationOracleTest : public testing::TestWithParam<Release> {
  protected:
   static Json Document() {
-    return Json::parse(
-        ReadFile(std::string(DCSIM_SOURCE_DIR "/tests/data/deepcompile/activations-") +
-                 GetParam().number + ".json.gz"));
+    return Json::parse(ReadFile(SourceFolder() + "/tests/data/deepcompile/activations-" +
+                                GetParam().number + ".json.gz"));
   }
 };
 

@@ -16,6 +16,7 @@
 #include "model/passes/deepcompile/pass_graph.h"
 #include "model/passes/deepcompile/prefetch.h"
 #include "model/passes/deepcompile/selective_gather.h"
+#include "tests/support/source_folder.h"
 #include "tests/support/workloads.h"
 #include "tools/common/file.h"
 
@@ -32,8 +33,8 @@ struct Version {
 class DeepCompileOracleTest : public testing::TestWithParam<Version> {
  protected:
   static Json Document() {
-    return Json::parse(ReadFile(std::string(DCSIM_SOURCE_DIR "/tests/data/deepcompile/") +
-                                GetParam().name + ".json.gz"));
+    return Json::parse(
+        ReadFile(SourceFolder() + "/tests/data/deepcompile/" + GetParam().name + ".json.gz"));
   }
 };
 

@@ -14,6 +14,7 @@
 #include "model/passes/resolve.h"
 #include "model/passes/verify.h"
 #include "sim/analysis/policy_measurements.h"
+#include "tests/support/source_folder.h"
 #include "tests/support/tiny_graphs.h"
 #include "tests/support/workloads.h"
 #include "tools/common/load.h"
@@ -241,8 +242,8 @@ std::vector<Bytes> Memories(const Graph& graph, const PolicyInputs& inputs) {
 // Every schedule is right, whatever was measured and however little memory there is.
 TEST_P(DeepCompileWorkloadTest, SchedulesAreRight) {
   const auto& [name, policy] = GetParam();
-  const auto workload = LoadWorkload(std::string(DCSIM_SOURCE_DIR "/traces/") + name);
-  const Cluster cluster = LoadCluster(DCSIM_SOURCE_DIR "/configs/clusters/h200-8.yaml");
+  const auto workload = LoadWorkload(SourceFolder() + "/traces/" + name);
+  const Cluster cluster = LoadCluster(SourceFolder() + "/configs/clusters/h200-8.yaml");
   const auto profile = FindProfile(workload, cluster.gpu.name);
   PolicyInputs inputs = MeasureForPolicy({workload.graph, &*profile, cluster}, 8);
   for (const GatherTimes times : {GatherTimes::kDeepSpeed, GatherTimes::kAsMeasured}) {

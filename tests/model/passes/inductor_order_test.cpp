@@ -12,13 +12,14 @@
 #include "sim/analysis/policy_measurements.h"
 #include "tests/support/compiled_document.h"
 #include "tests/support/error_text.h"
+#include "tests/support/source_folder.h"
 #include "tools/common/compiled_form.h"
 #include "tools/common/load.h"
 
 namespace dcsim {
 namespace {
 
-constexpr const char* kTraces = DCSIM_SOURCE_DIR "/traces/";
+const std::string kTraces = SourceFolder() + "/traces/";
 
 /// The ZeRO-3 form of a committed workload with its profile.
 ProfiledWorkload CompiledWorkload(const std::string& name) {
@@ -108,7 +109,7 @@ TEST_P(InductorOrderWorkloadTest, SchedulesAreRight) {
   const auto& [name, policy] = GetParam();
   const ProfiledWorkload loaded = CompiledWorkload(name);
   const Graph& graph = loaded.workload.graph;
-  const Cluster cluster = LoadCluster(DCSIM_SOURCE_DIR "/configs/clusters/h200-4.yaml");
+  const Cluster cluster = LoadCluster(SourceFolder() + "/configs/clusters/h200-4.yaml");
   PolicyInputs inputs = MeasureForPolicy({graph, &*loaded.profile, cluster}, 4);
   for (const Bytes memory : {inputs.device_memory, Bytes::GiB(30)}) {
     inputs.device_memory = memory;

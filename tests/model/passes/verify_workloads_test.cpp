@@ -6,6 +6,7 @@
 #include "model/passes/resolve.h"
 #include "model/passes/verify.h"
 #include "tests/support/row_name.h"
+#include "tests/support/source_folder.h"
 #include "tests/support/workloads.h"
 #include "tools/common/load.h"
 
@@ -102,7 +103,7 @@ class VerifyProfiledWorkloadTest : public testing::TestWithParam<std::string> {}
 
 // With the measured footprints, ops allocate and free temporaries and outputs in their own order.
 TEST_P(VerifyProfiledWorkloadTest, FootprintsKeepTheScheduleRight) {
-  const dcsim::Workload workload = LoadWorkload(DCSIM_SOURCE_DIR "/traces/" + GetParam());
+  const dcsim::Workload workload = LoadWorkload(SourceFolder() + "/traces/" + GetParam());
   const auto profile = FindProfile(workload, "NVIDIA H200");
   ASSERT_TRUE(profile);
   for (const int stage : {1, 2, 3}) {

@@ -8,6 +8,7 @@
 #include "model/passes/lower.h"
 #include "model/passes/verify.h"
 #include "sim/engine/step_memory.h"
+#include "tests/support/source_folder.h"
 #include "tests/support/workloads.h"
 #include "tools/common/load.h"
 
@@ -57,7 +58,7 @@ Schedule LowerPlan(const Graph& graph,
                    const std::string& plan_file,
                    const std::vector<Override>& overrides) {
   const Plan plan =
-      LoadPlan(DCSIM_SOURCE_DIR "/configs/plans/" + plan_file, overrides, graph, kRanks);
+      LoadPlan(SourceFolder() + "/configs/plans/" + plan_file, overrides, graph, kRanks);
   const Workspaces workspaces{{Bytes::MiB(32), Bytes::MiB(32)}, {}};
   Schedule schedule = Lower(plan, graph, nullptr, workspaces);
   EXPECT_THAT(Verify(schedule, graph), testing::IsEmpty());
@@ -121,7 +122,7 @@ TEST_F(Pr8036Test, BothBuffersHadGrownToTheLargestGradient) {
 // back; each is a segment of 954 * 2 MiB, which PyTorch does not split for the 0.7 MB that are
 // left.
 TEST(TwoGraphsTest, OnlyTheMendedVariantGivesTheBuffersBack) {
-  const Graph graph = LoadWorkload(DCSIM_SOURCE_DIR "/tests/data/two-graphs").graph;
+  const Graph graph = LoadWorkload(SourceFolder() + "/tests/data/two-graphs").graph;
   const auto after = [&](const std::string& file) {
     return ReplayStep(LowerPlan(graph, file, {})).after;
   };
@@ -291,7 +292,7 @@ class Pr7992Test : public testing::TestWithParam<WindowRow> {
   }
   static Schedule LowerRow() {
     const Plan plan = LoadPlan(
-        DCSIM_SOURCE_DIR "/configs/plans/zero" + std::to_string(GetParam().stage) + "-eager.yaml",
+        SourceFolder() + "/configs/plans/zero" + std::to_string(GetParam().stage) + "-eager.yaml",
         {{"gradient_accumulation_steps", "4"},
          {"contiguous_gradients", "false"},
          {"gradient_reduction", GetParam().reduction}},

@@ -22,6 +22,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/memory/caching_allocator.h"
+#include "tests/support/source_folder.h"
 
 namespace dcsim {
 
@@ -276,7 +277,7 @@ std::size_t FirstDifference(const OracleScript& script, std::size_t streams) {
 
 std::vector<std::filesystem::path> OracleFiles() {
   std::vector<std::filesystem::path> files;
-  const std::filesystem::path folder(DCSIM_SOURCE_DIR "/tests/data/allocator");
+  const std::filesystem::path folder(SourceFolder() + "/tests/data/allocator");
   if (std::filesystem::exists(folder)) {
     for (const auto& entry : std::filesystem::directory_iterator(folder)) {
       if (entry.path().extension() == ".gz") {

@@ -14,6 +14,7 @@
 #include "tests/sim/search/search_kit.h"
 #include "tests/sim/test_cluster.h"
 #include "tests/support/row_name.h"
+#include "tests/support/source_folder.h"
 #include "tests/support/workloads.h"
 #include "tools/common/compiled_form.h"
 #include "tools/common/load.h"
@@ -206,7 +207,7 @@ void CompareWorkload(const ProfiledWorkload& loaded,
   const Graph& graph = loaded.workload.graph;
   const std::optional<Profile>& profile = loaded.profile;
   const Cluster cluster =
-      LoadCluster(DCSIM_SOURCE_DIR "/configs/clusters/" + cluster_file + ".yaml");
+      LoadCluster(SourceFolder() + "/configs/clusters/" + cluster_file + ".yaml");
   const std::optional<Profile> fast = profile ? std::optional(WithFastHost(*profile)) : profile;
   CompareWalk({graph, profile ? &*profile : nullptr, cluster}, space);
   const Walked walked = CompareWalk({graph, fast ? &*fast : nullptr, WithFastHost(cluster)}, space);
@@ -219,7 +220,7 @@ SearchSpace SpaceOf(Json options) {
 }
 
 ProfiledWorkload Loaded(const std::string& folder) {
-  return LoadProfiledWorkload(DCSIM_SOURCE_DIR "/traces/" + folder, "NVIDIA H200");
+  return LoadProfiledWorkload(SourceFolder() + "/traces/" + folder, "NVIDIA H200");
 }
 
 TEST_P(FoldedWorkloadTest, PlansScoreAsSimulated) {

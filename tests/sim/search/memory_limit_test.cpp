@@ -6,6 +6,7 @@
 #include "sim/search/search.h"
 #include "tests/sim/search/search_kit.h"
 #include "tests/support/row_name.h"
+#include "tests/support/source_folder.h"
 #include "tests/support/workloads.h"
 #include "tools/common/load.h"
 
@@ -22,8 +23,8 @@ class MemoryLimitTest : public testing::TestWithParam<LimitRow> {
  protected:
   MemoryLimitTest()
       : graph(WorkloadGraph(GetParam().folder)),
-        cluster(LoadCluster(DCSIM_SOURCE_DIR "/configs/clusters/h200-4.yaml")),
-        profile(FindProfile({DCSIM_SOURCE_DIR "/traces/" + std::string(GetParam().folder), graph},
+        cluster(LoadCluster(SourceFolder() + "/configs/clusters/h200-4.yaml")),
+        profile(FindProfile({SourceFolder() + "/traces/" + std::string(GetParam().folder), graph},
                             cluster.gpu.name)),
         problem(MakeProblem({graph, profile ? &*profile : nullptr, cluster}, 4)),
         space(ReadSearchSpace(DefaultSearchSpace(), PointerLocator("default"))) {

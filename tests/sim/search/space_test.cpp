@@ -8,6 +8,7 @@
 #include "tests/sim/search/search_kit.h"
 #include "tests/sim/test_cluster.h"
 #include "tests/support/error_text.h"
+#include "tests/support/source_folder.h"
 #include "tests/support/workloads.h"
 #include "tools/common/load.h"
 
@@ -162,7 +163,7 @@ TEST(SearchSpaceTest, WhatIsTrainedIsNoDimension) {
 
 // The file that people read is what a search without one uses.
 TEST(SearchSpaceTest, DefaultIsTheDefaultFile) {
-  const SearchSpace file = LoadSpace(DCSIM_SOURCE_DIR "/configs/spaces/default.yaml");
+  const SearchSpace file = LoadSpace(SourceFolder() + "/configs/spaces/default.yaml");
   const SearchSpace built_in = ReadSearchSpace(DefaultSearchSpace(), PointerLocator("default"));
   EXPECT_EQ(file.options, built_in.options);
   EXPECT_EQ(file.gathers.most_ahead, built_in.gathers.most_ahead);
@@ -172,10 +173,10 @@ TEST(SearchSpaceTest, DefaultIsTheDefaultFile) {
 }
 
 TEST(SearchSpaceTest, ExpandableIsTheDefaultFileWithBothAllocators) {
-  const SearchSpace both = LoadSpace(DCSIM_SOURCE_DIR "/configs/spaces/expandable.yaml");
+  const SearchSpace both = LoadSpace(SourceFolder() + "/configs/spaces/expandable.yaml");
   std::vector<ScheduleOptions> expected;
   for (ScheduleOptions options :
-       LoadSpace(DCSIM_SOURCE_DIR "/configs/spaces/default.yaml").options) {
+       LoadSpace(SourceFolder() + "/configs/spaces/default.yaml").options) {
     expected.push_back(options);
     options.allocator = AllocatorMode::kExpandableSegments;
     expected.push_back(options);

@@ -9,6 +9,7 @@
 #include "model/ir/graph_reader.h"
 #include "tests/support/compiled_document.h"
 #include "tests/support/error_text.h"
+#include "tests/support/source_folder.h"
 #include "tests/support/tiny_graphs.h"
 #include "tests/tools/temporary_folder.h"
 #include "tools/common/file.h"
@@ -17,7 +18,7 @@
 namespace dcsim {
 namespace {
 
-const std::string tiny_llama = DCSIM_SOURCE_DIR "/traces/tiny-llama";
+const std::string tiny_llama = SourceFolder() + "/traces/tiny-llama";
 
 std::string WritePlan(const TemporaryFolder& folder, const std::string& text) {
   std::string path = folder / "plan.yaml";
@@ -27,7 +28,7 @@ std::string WritePlan(const TemporaryFolder& folder, const std::string& text) {
 
 /// What DeepSpeed's JSON is read for.
 DeepSpeedJob BfloatJob() {
-  static const Graph graph = LoadWorkload(DCSIM_SOURCE_DIR "/traces/mlp-8x4096").graph;
+  static const Graph graph = LoadWorkload(SourceFolder() + "/traces/mlp-8x4096").graph;
   return DeepSpeedJobOf(graph, 2, BatchSizes::kRecording);
 }
 
@@ -118,8 +119,8 @@ TEST(CompiledFormTest, MissingFormIsSaid) {
 LoadedStep Loaded(const std::string& workload, int stage, const std::string& backend) {
   StepOptions options;
   options.workload = workload;
-  options.cluster = DCSIM_SOURCE_DIR "/configs/clusters/h200-2.yaml";
-  options.plan = DCSIM_SOURCE_DIR "/configs/plans/zero3.yaml";
+  options.cluster = SourceFolder() + "/configs/clusters/h200-2.yaml";
+  options.plan = SourceFolder() + "/configs/plans/zero3.yaml";
   options.overrides = {"stage=" + std::to_string(stage)};
   if (!backend.empty()) {
     options.overrides.push_back("backend=" + backend);
@@ -149,8 +150,7 @@ TEST(CompiledFormTest, FewerKernelsTakeLessTime) {
 TEST(CompiledFormTest, CommittedFormsCanBeSimulated) {
   for (const char* name : {"llama-3.2-1b", "llama-3.2-1b-cudnn", "qwen3-8b", "qwen3-8b-cudnn"}) {
     for (const int stage : {1, 3}) {
-      const LoadedStep step =
-          Loaded(std::string(DCSIM_SOURCE_DIR "/traces/") + name, stage, "inductor");
+      const LoadedStep step = Loaded(SourceFolder() + "/traces/" + name, stage, "inductor");
       EXPECT_FALSE(step.profile->ops.empty()) << name;
     }
   }

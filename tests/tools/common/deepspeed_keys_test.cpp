@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/source_folder.h"
 #include "tools/common/file.h"
 
 namespace dcsim {
@@ -11,7 +12,7 @@ namespace {
 
 // The page is printed from the table; DCSIM_UPDATE_DOCS=1 writes it.
 TEST(DeepSpeedKeysTest, ThePageIsTheTable) {
-  const std::string path = std::string(DCSIM_SOURCE_DIR) + "/docs/reference/deepspeed_keys.md";
+  const std::string path = SourceFolder() + "/docs/reference/deepspeed_keys.md";
   if (std::getenv("DCSIM_UPDATE_DOCS") != nullptr) {
     WriteFile(path, PrintDeepSpeedKeys());
   }

@@ -5,6 +5,7 @@
 #include "model/base/error.h"
 #include "model/ir/plan_reader.h"
 #include "model/passes/resolve.h"
+#include "tests/support/source_folder.h"
 #include "tests/support/tiny_graphs.h"
 #include "tools/common/deepspeed_config.h"
 #include "tools/common/deepspeed_keys.h"
@@ -14,7 +15,7 @@
 namespace dcsim {
 namespace {
 
-constexpr const char* kFolder = DCSIM_SOURCE_DIR "/";
+const std::string kFolder = SourceFolder() + "/";
 
 /// DeepSpeed takes fractions and any size; a recording has whole rows, so what is none gets two.
 std::int64_t RowsOf(const Json& values) {
@@ -131,8 +132,7 @@ Case CaseOf(const Json& each, const Json& bases) {
 }
 
 Json ReadOracle() {
-  return ParseJson(ReadFile(std::string(kFolder) + "tests/data/deepspeed_config/oracle.json.gz"),
-                   "oracle.json");
+  return ParseJson(ReadFile(kFolder + "tests/data/deepspeed_config/oracle.json.gz"), "oracle.json");
 }
 
 /// What dc-sim alone refuses, it says so.

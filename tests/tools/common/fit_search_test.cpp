@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/source_folder.h"
 #include "tests/tools/temporary_folder.h"
 #include "tools/common/file.h"
 
@@ -16,7 +17,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::Not;
 
-const std::string source_folder = DCSIM_SOURCE_DIR;
+const std::string source_folder = SourceFolder();
 
 /// A step, and all that changes of it start from.
 struct FitCase {

@@ -10,6 +10,7 @@
 #include "model/ir/plan_reader.h"
 #include "model/ir/profile_reader.h"
 #include "tests/support/error_text.h"
+#include "tests/support/source_folder.h"
 #include "tests/support/tiny_graphs.h"
 #include "tests/tools/temporary_folder.h"
 #include "tools/common/config_path.h"
@@ -136,7 +137,7 @@ TEST(LoadTest, ProfileOfAnotherGraphIsAnError) {
 // Clusters
 
 std::string ClusterFile(const std::string& name) {
-  return DCSIM_SOURCE_DIR "/configs/clusters/" + name;
+  return SourceFolder() + "/configs/clusters/" + name;
 }
 
 TEST(LoadTest, ClusterTakesItsGpuFromAFileBesideIt) {
@@ -188,7 +189,7 @@ struct EditedCluster {
   EditedCluster(const std::string& edited, const std::string& from, const std::string& to) {
     for (const std::string name : {"clusters/h200-8.yaml", "gpus/h200.yaml"}) {
       fs::create_directories(fs::path(folder / name).parent_path());
-      std::string text = ReadFile(DCSIM_SOURCE_DIR "/configs/" + name);
+      std::string text = ReadFile(SourceFolder() + "/configs/" + name);
       if (name == edited) {
         text.replace(text.find(from), from.size(), to);
       }
@@ -206,7 +207,7 @@ struct EditedCluster {
 // Whoever writes a cluster file of their own names one of these.
 TEST(LoadTest, EveryGpuFileIsRead) {
   int files = 0;
-  for (const auto& entry : fs::directory_iterator(DCSIM_SOURCE_DIR "/configs/gpus")) {
+  for (const auto& entry : fs::directory_iterator(SourceFolder() + "/configs/gpus")) {
     const TemporaryFolder folder;
     std::string text = ReadFile(ClusterFile("h200-8.yaml"));
     const std::string from = "../gpus/h200.yaml";
@@ -339,7 +340,7 @@ TEST(LoadTest, PlanThatDoesNotFitTheGraphIsAnError) {
 }
 
 TEST(LoadTest, MissingPlanNamesTheNearestFile) {
-  const std::string asked = DCSIM_SOURCE_DIR "/configs/plans/zero4.yaml";
+  const std::string asked = SourceFolder() + "/configs/plans/zero4.yaml";
   EXPECT_EQ(ErrorText([&] { LoadPlan(asked, {}, TwoLayers(), 2); }),
             asked + ": no such plan file, did you mean 'zero3.yaml'?");
 }

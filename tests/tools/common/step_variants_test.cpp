@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/error_text.h"
+#include "tests/support/source_folder.h"
 #include "tests/tools/temporary_folder.h"
 #include "tools/common/file.h"
 
@@ -14,7 +15,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::StartsWith;
 
-const std::string kSource = DCSIM_SOURCE_DIR;
+const std::string kSource = SourceFolder();
 
 StepVariant Variant(const std::string& label, std::vector<std::string> overrides) {
   StepVariant variant{label, {}};
