@@ -58,6 +58,8 @@ WRITTEN = [
     ("explanation", "tied", "explain traces/gpt2 --cluster h200-4 --plan zero3-deepcompile-gathers-only --set backend=aten --json F"),
     ("explanation", "stops", "explain traces/gpt2 --cluster h200-1 --cluster-set gpu.memory=4GB --plan zero1 --json F"),
     ("comparison", "packs", "compare traces/tiny-llama/measured --cluster h200-1 --json F"),
+    ("beside", "ZeRO-1", "simulate traces/llama-3.2-1b-cudnn --cluster h200-1 --plan zero1-deepcompile --beside tests/data/kineto/llama-3.2-1b-zero1.json.gz --json F"),
+    ("beside", "steps", f"simulate {TINY} --plan zero3 --beside tests/golden/simulate-beside/steps.json --json F"),
     ("cluster", "asked for", "cluster new --gpus-per-node 8 --gpu a100 --hop-latency 1us --latency 7us --nodes 1 --bandwidth '230 GB/s' --out F"),
 ]
 

@@ -260,7 +260,7 @@ void MakeFolder(const std::string& path) {
   }
 }
 
-std::string ReadFile(const std::string& path) {
+std::string ReadFile(const std::string& path, Bytes largest) {
   RejectMissing(path);
   const GzHandle file(gzdopen(OpenToRead(path), "rb"));  // reads uncompressed files as they are
   if (file == nullptr) {
@@ -284,8 +284,8 @@ std::string ReadFile(const std::string& path) {
       throw Error(path + ": damaged gzip data: " + std::string(message.substr(named)));
     }
     content.resize(size + static_cast<std::size_t>(count));
-    if (static_cast<std::int64_t>(content.size()) > kLargestInput.count()) {
-      throw Error(path + ": larger than " + FormatBytes(kLargestInput) +
+    if (static_cast<std::int64_t>(content.size()) > largest.count()) {
+      throw Error(path + ": larger than " + FormatBytes(largest) +
                   " uncompressed, the most that is read");
     }
     if (count == 0) {

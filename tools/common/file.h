@@ -14,8 +14,8 @@ inline constexpr Bytes kLargestInput = Bytes::MiB(256);
 
 /// The whole content of a file; uncompressed when its name ends in ".gz" or ".xz". Throws Error
 /// when it is missing, a directory, a link that leads nowhere, a pipe to which nobody writes,
-/// larger than kLargestInput, or no valid gzip or xz; SystemError when reading fails.
-std::string ReadFile(const std::string& path);
+/// larger than `largest`, or no valid gzip or xz; SystemError when reading fails.
+std::string ReadFile(const std::string& path, Bytes largest = kLargestInput);
 
 /// Writes a whole file: to a temporary beside it first, then renamed, so that no reader ever sees a
 /// part; devices and pipes are written directly. Compressed (without a time stamp) when the name

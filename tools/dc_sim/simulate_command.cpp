@@ -3,14 +3,19 @@
 #include <memory>
 #include <optional>
 
+#include "model/base/error.h"
 #include "model/ir/collective_record.h"
 #include "model/ir/plan_reader.h"
+#include "sim/analysis/step_clock.h"
 #include "tools/common/answer_json.h"
+#include "tools/common/beside.h"
+#include "tools/common/count_option.h"
 #include "tools/common/deepspeed_launches.h"
 #include "tools/common/file.h"
 #include "tools/common/json_text.h"
 #include "tools/common/step_options.h"
 #include "tools/dc_sim/commands.h"
+#include "tools/views/beside_text.h"
 #include "tools/views/memory_csv.h"
 #include "tools/views/result_text.h"
 #include "tools/views/schedule_dag.h"
@@ -28,6 +33,8 @@ struct SimulateOptions {
   std::string save_plan;
   std::string save_collectives;
   std::string save_deepspeed_plan;
+  std::string beside;
+  std::optional<std::int64_t> beside_step;
 };
 
 /// Writes the launches for DeepSpeed, unless the step does not complete: then there is no step time
@@ -63,11 +70,61 @@ void WriteViews(const SimulateOptions& options,
   }
 }
 
+/// A trace beside the prediction; nothing where the step does not complete.
+std::optional<Beside> CompareWithTrace(const std::optional<KinetoTrace>& trace,
+                                       const LoadedStep& step,
+                                       const Prediction& prediction) {
+  if (!trace) {
+    return std::nullopt;
+  }
+  const std::string& outcome = prediction.result.outcome;
+  if (outcome != "completed") {
+    std::cerr << "simulate: nothing stands beside " << trace->file << ": the step ends with "
+              << outcome << "\n";
+    return std::nullopt;
+  }
+  if (trace->ranks && *trace->ranks != step.plan.ranks) {
+    std::cerr << trace->file << ": from a job of " << *trace->ranks
+              << " ranks; the prediction is for " << step.plan.ranks << "\n";
+  }
+  const Schedule schedule = LowerStep(step);
+  PredictionInputs inputs = step.inputs();
+  const ClockedCosts clocked = CostsAtClock(schedule, inputs);
+  inputs.clock_mhz = clocked.clock_mhz;
+  SimulationOptions simulation = OptionsFor(schedule, inputs);
+  simulation.allocator.capacity = kMaxCapacity;  // the step fits, in some order of its segments
+  const auto kernels = FindKernelSpans(schedule, clocked.costs, simulation);
+  return CompareBeside(*trace,
+                       {schedule, step.workload.graph, kernels, clocked.costs, prediction.result});
+}
+
+/// The result, and what stands beside it, as JSON and for people.
+void WriteAnswer(const SimulateOptions& options,
+                 const Result& result,
+                 const Cluster& cluster,
+                 const std::optional<Beside>& beside) {
+  if (!options.json.empty()) {
+    WriteFile(options.json,
+              PrintAnswer(beside ? PrintBeside(*beside, result) : PrintResult(result)));
+  }
+  if (options.json != "-") {
+    std::cout << PrintResultText(result, cluster)
+              << (beside ? "\n" + PrintBesideText(*beside) : "");
+  }
+}
+
 ExitCode RunSimulate(const SimulateOptions& options) {
   if (!options.dag.empty()) {
     CheckDagPath(options.dag);
   }
+  if (options.beside_step && options.beside.empty()) {
+    throw Error("--beside-step: expected --beside, whose step it is");
+  }
   const LoadedStep step = LoadStep(options.step);
+  std::optional<KinetoTrace> trace;
+  if (!options.beside.empty()) {
+    trace = LoadKinetoTrace(options.beside, options.beside_step, std::cerr);
+  }
   CheckOutputs({{"--json", options.json},
                 {"--timeline", options.timeline},
                 {"--memory", options.memory},
@@ -100,12 +157,7 @@ ExitCode RunSimulate(const SimulateOptions& options) {
   if (prediction.timeline) {
     WriteViews(options, *whole, step.workload.graph, *prediction.timeline);
   }
-  if (!options.json.empty()) {
-    WriteFile(options.json, PrintAnswer(PrintResult(prediction.result)));
-  }
-  if (options.json != "-") {
-    std::cout << PrintResultText(prediction.result, step.cluster);
-  }
+  WriteAnswer(options, prediction.result, step.cluster, CompareWithTrace(trace, step, prediction));
   return prediction.result.outcome == "completed" ? ExitCode::kDone : ExitCode::kAnswerIsNo;
 }
 
@@ -122,6 +174,11 @@ Subcommand SimulateCommand() {
             const auto options = std::make_shared<SimulateOptions>();
             DeclareStepOptions(app, options->step);
             app.add_option("--json", options->json, "write the result as JSON; - is stdout");
+            app.add_option(
+                "--beside", options->beside,
+                "trace of torch.profiler (.json, .json.gz), shown beside the prediction");
+            AddCount(app, "--beside-step", options->beside_step, {0},
+                     "its ProfilerStep#N alone; the mean of all if left out");
             app.add_option("--timeline", options->timeline,
                            "write the step task by task, for Perfetto (ui.perfetto.dev)");
             app.add_option("--memory", options->memory, "write memory over time as CSV");
