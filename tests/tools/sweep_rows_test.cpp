@@ -103,7 +103,9 @@ TEST(SweepRowsTest, RowIsWhatSimulateSays) {
     for (const Json& row : report["rows"]) {
       const std::string simulate = SimulateArguments(drawn, row["values"]);
       stopped += RunProgram(simulate + " --json " + (folder / "step.json")) == 1 ? 1 : 0;
-      EXPECT_EQ(row["result"], Json::parse(ReadFile(folder / "step.json"))) << simulate;
+      Json step = Json::parse(ReadFile(folder / "step.json"));
+      EXPECT_EQ(step.erase("versions"), 1U);  // of rows the sweep says it once
+      EXPECT_EQ(row["result"], step) << simulate;
       ++rows;
     }
   }
