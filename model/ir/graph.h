@@ -116,6 +116,14 @@ struct KernelMath {
   bool combines_softmax = false;         // puts softmaxes together while they are read
 };
 
+/// An op of a stand-in: operators that do to a launch's arguments what a Triton kernel does. Their
+/// tensors have numbers of their own: first the arguments by position, then what each op makes.
+struct StandInOp {
+  std::uint32_t schema = 0;  // index into Graph::schemas
+  std::vector<Argument> arguments;
+  std::vector<ValueId> outputs;  // None() where an op changes a tensor
+};
+
 /// A Triton kernel that Inductor wrote.
 struct TritonKernel {
   std::string name;
@@ -129,8 +137,9 @@ struct TritonKernel {
   std::map<std::string, std::int64_t> passes;  // by argument: loops that read it, if more than one
   std::vector<KernelConfig> configs;           // candidates; the first is what is run
   std::string source;
-  KernelMath math;                // follows from the source
-  std::vector<std::string> aten;  // operators that are fused in it
+  KernelMath math;                  // follows from the source
+  std::vector<std::string> aten;    // operators that are fused in it
+  std::vector<StandInOp> stand_in;  // empty where the recording has none
 };
 
 /// Bytes of a value that a kernel moves.

@@ -7,6 +7,7 @@
 #include "model/ir/graph_names.h"
 #include "model/ir/op_checks.h"
 #include "model/ir/operator_schema.h"
+#include "model/ir/stand_in.h"
 
 namespace dcsim {
 namespace {
@@ -270,6 +271,7 @@ void CheckGraph(const Graph& graph, Faults& faults) {
   if (!faults.empty()) {
     return;  // what follows would repeat these faults in other words
   }
+  CheckStandIns(state, root);
   OutputCounts counts;
   counts.gradients.resize(graph.params.size());
   for (std::size_t g = 0; g < graph.graphs.size(); ++g) {

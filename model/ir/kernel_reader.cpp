@@ -6,6 +6,7 @@
 
 #include "model/ir/argument_reader.h"
 #include "model/ir/graph_names.h"
+#include "model/ir/stand_in.h"
 
 namespace dcsim {
 namespace {
@@ -96,7 +97,7 @@ KernelMath MathOf(std::string_view source) {
   return math;
 }
 
-TritonKernel ReadKernel(const Json& json, const Path& path, Faults& faults) {
+TritonKernel ReadKernel(const Json& json, std::size_t schemas, const Path& path, Faults& faults) {
   ObjectReader object(json, path, faults);
   TritonKernel kernel;
   object.Required("name", ReadString, kernel.name);
@@ -127,6 +128,7 @@ TritonKernel ReadKernel(const Json& json, const Path& path, Faults& faults) {
   for (std::size_t i = 0; aten != nullptr && i < aten->size(); ++i) {
     kernel.aten.push_back(ReadString((*aten)[i], Path(aten_path, i), faults).value_or(""));
   }
+  ReadStandIn(object, schemas, kernel);
   object.RejectUnknown();
   return kernel;
 }
@@ -171,7 +173,8 @@ void ReadCompiled(ObjectReader& document, Graph& graph) {
   const Json* kernels = document.FindArray("kernels");
   const Path path = document.At("kernels");
   for (std::size_t i = 0; kernels != nullptr && i < kernels->size(); ++i) {
-    graph.kernels.push_back(ReadKernel((*kernels)[i], Path(path, i), document.faults()));
+    graph.kernels.push_back(
+        ReadKernel((*kernels)[i], graph.schemas.size(), Path(path, i), document.faults()));
   }
 }
 
@@ -211,18 +214,20 @@ Json PrintKernel(const TritonKernel& kernel) {
   for (const KernelConfig& config : kernel.configs) {
     configs.push_back(config);
   }
-  return {{"name", kernel.name},
-          {"hash", kernel.hash},
-          {"kind", kKernelKindNames[static_cast<std::size_t>(kernel.kind)]},
-          {"signature", signature},
-          {"grid", kernel.grid},
-          {"loads", kernel.loads},
-          {"stores", kernel.stores},
-          {"reductions", kernel.reductions},
-          {"passes", kernel.passes},
-          {"configs", configs},
-          {"source", kernel.source},
-          {"aten", kernel.aten}};
+  Json json = {{"name", kernel.name},
+               {"hash", kernel.hash},
+               {"kind", kKernelKindNames[static_cast<std::size_t>(kernel.kind)]},
+               {"signature", signature},
+               {"grid", kernel.grid},
+               {"loads", kernel.loads},
+               {"stores", kernel.stores},
+               {"reductions", kernel.reductions},
+               {"passes", kernel.passes},
+               {"configs", configs},
+               {"source", kernel.source},
+               {"aten", kernel.aten}};
+  PrintStandIn(kernel, json);
+  return json;
 }
 
 void PrintLaunch(const KernelLaunch& launch, Json& op) {

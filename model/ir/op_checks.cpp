@@ -7,22 +7,6 @@
 namespace dcsim {
 namespace {
 
-void CheckArguments(CheckState& state, const Op& op, const Path& path) {
-  const OperatorSchema& schema = *state.schemas[op.schema];
-  if (op.arguments.size() != schema.arguments.size()) {
-    state.faults.Add(path, schema.name + " takes " + std::to_string(schema.arguments.size()) +
-                               " arguments, found " + std::to_string(op.arguments.size()));
-    return;
-  }
-  for (std::size_t i = 0; i < op.arguments.size(); ++i) {
-    if (!FitsType(op.arguments[i], schema.arguments[i].type)) {
-      state.faults.Add(Path(Path(path, "args"), i), "does not fit '" + schema.arguments[i].type +
-                                                        " " + schema.arguments[i].name + "' of " +
-                                                        schema.name);
-    }
-  }
-}
-
 /// Whether output `i` may share an argument's storage. _unsafe_view and the unsafe splits return
 /// views although their schemas do not say so.
 bool MayAlias(const OperatorSchema& schema, const Op& op, std::size_t i) {
@@ -130,7 +114,7 @@ void CheckSignature(CheckState& state, const Op& op, const Path& path) {
 }
 
 void CheckCall(CheckState& state, const Op& op, const Path& path) {
-  CheckArguments(state, op, path);
+  CheckArguments(state, op.schema, op.arguments, path);
   const OperatorSchema& schema = *state.schemas[op.schema];
   const std::size_t returns = op.returns_list ? 1 : op.outputs.size();
   if (returns != schema.returns.size()) {
@@ -140,6 +124,25 @@ void CheckCall(CheckState& state, const Op& op, const Path& path) {
 }
 
 }  // namespace
+
+void CheckArguments(CheckState& state,
+                    std::uint32_t schema_index,
+                    const std::vector<Argument>& arguments,
+                    const Path& path) {
+  const OperatorSchema& schema = *state.schemas[schema_index];
+  if (arguments.size() != schema.arguments.size()) {
+    state.faults.Add(path, schema.name + " takes " + std::to_string(schema.arguments.size()) +
+                               " arguments, found " + std::to_string(arguments.size()));
+    return;
+  }
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (!FitsType(arguments[i], schema.arguments[i].type)) {
+      state.faults.Add(Path(Path(path, "args"), i), "does not fit '" + schema.arguments[i].type +
+                                                        " " + schema.arguments[i].name + "' of " +
+                                                        schema.name);
+    }
+  }
+}
 
 void CheckOp(CheckState& state, const Op& op, const Path& path) {
   for (const ValueId input : op.inputs) {

@@ -32,6 +32,12 @@ struct CheckState {
   bool Exists(ValueId id) const { return value_exists[id.index()] != 0; }
 };
 
+/// Adds a fault where arguments are not those that a schema of the graph's table takes.
+void CheckArguments(CheckState& state,
+                    std::uint32_t schema,
+                    const std::vector<Argument>& arguments,
+                    const Path& path);
+
 /// Adds a fault for every rule that an op breaks (CheckGraph), and marks its outputs as produced.
 void CheckOp(CheckState& state, const Op& op, const Path& path);
 

@@ -59,6 +59,9 @@ class _Checker:
             yield "a value id is out of range"
             return
         yield from self._resident_tables()
+        for kernel in self.document.get("kernels", []):
+            for fault in self._stand_in(kernel):
+                yield f"stand-in of {kernel['name']}: {fault}"
         for index, graph in enumerate(self.document["graphs"]):
             yield from self._graph(index, graph)
         yield from self._whole_step()
@@ -188,6 +191,32 @@ class _Checker:
         yield from self._reads(name, [value for value, _ in op["writes"]], held)
         if any(size < 0 for _, size in [*op["reads"], *op["writes"]]):
             yield f"{name} moves less than nothing"
+
+    def _stand_in(self, kernel: dict[str, Any]) -> Iterator[str]:
+        if "computes" in kernel and not kernel["computes"]:
+            yield "computes nothing"
+        held = {index for index, (_, kind) in enumerate(kernel["signature"]) if kind.startswith("*")}
+        following = len(kernel["signature"])
+        for op in kernel.get("computes", []):
+            if not 0 <= op["schema"] < len(self.schemas):
+                yield "schema out of range"
+                return
+            schema = self.schemas[op["schema"]]
+            if len(op["args"]) != len(schema.arguments):
+                yield f"{len(op['args'])} arguments, expected {len(schema.arguments)} for {schema.name}"
+            for argument, given in zip(schema.arguments, op["args"]):
+                if not _fits(argument, given):
+                    yield f"argument {argument.name} of {schema.name} is {given}"
+            for read in values_of(op["args"]):
+                if read not in held:
+                    yield f"{schema.name} reads {read}, which is not there"
+            if len(op["outputs"]) != len(schema.returns):
+                yield f"{schema.name}: {len(op['outputs'])} outputs, expected {len(schema.returns)}"
+            for made in op["outputs"]:
+                if made is not None and made != following:
+                    yield f"{schema.name} makes {made}, expected {following}"
+                held |= {made}
+                following += made is not None
 
     def _produce(self, op: dict[str, Any], value: int, held: set[int]) -> None:
         storage = self.values[value]["storage"]

@@ -14,6 +14,30 @@ Json Kernel(const char* name, const char* kind, const Json& signature, const Jso
           {"source", "pass"}, {"aten", {"aten.relu.default"}}};
 }
 
+/// What the kernels compute: relu, sum, and the slope of a product's weights.
+void AddStandIns(Json& document) {
+  document["schemas"] = {"aten::mm(Tensor self, Tensor mat2) -> Tensor",
+                         "aten::relu(Tensor self) -> Tensor",
+                         "aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> "
+                         "Tensor(a!)",
+                         "aten::sum(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+                         "aten::gt.Scalar(Tensor self, Scalar other) -> Tensor",
+                         "aten::mul.Tensor(Tensor self, Tensor other) -> Tensor",
+                         "aten::t(Tensor(a) self) -> Tensor(a)"};
+  document["kernels"][0]["computes"] = Json::parse(R"([
+    {"schema": 1, "args": [{"v": 0}], "outputs": [2]},
+    {"schema": 2, "args": [{"v": 0}, {"v": 2}, false], "outputs": [null]}])");
+  document["kernels"][1]["computes"] = Json::parse(R"([
+    {"schema": 3, "args": [{"v": 0}, null], "outputs": [4]},
+    {"schema": 2, "args": [{"v": 1}, {"v": 4}, false], "outputs": [null]}])");
+  document["kernels"][2]["computes"] = Json::parse(R"([
+    {"schema": 4, "args": [{"v": 0}, 0], "outputs": [4]},
+    {"schema": 5, "args": [{"v": 4}, {"v": 2}], "outputs": [5]},
+    {"schema": 6, "args": [{"v": 1}], "outputs": [6]},
+    {"schema": 0, "args": [{"v": 6}, {"v": 5}], "outputs": [7]},
+    {"schema": 2, "args": [{"v": 0}, {"v": 7}, false], "outputs": [null]}])");
+}
+
 Json Tensor(const char* name, const Json& shape, const Json& strides, int storage) {
   return {{"name", name},       {"dtype", "float32"}, {"shape", shape},
           {"strides", strides}, {"offset", 0},        {"storage", storage}};
@@ -66,7 +90,6 @@ Json CompiledDocument() {
                         Tensor("y", square, rows, 2), Tensor("z", square, rows, 2),
                         Tensor("l", none, none, 3),   Tensor("t", none, none, 4),
                         Tensor("g", square, rows, 2)};
-  document["schemas"] = {"aten::mm(Tensor self, Tensor mat2) -> Tensor"};
   document["modules"] = {""};
   document["kernels"] = {
       Kernel("relu", "pointwise", Json::parse(R"([["in_out_ptr0", "*fp32"], ["xnumel", "i32"]])"),
@@ -77,6 +100,7 @@ Json CompiledDocument() {
       Kernel("slope", "pointwise", Json::parse(R"([["in_out_ptr0", "*fp32"], ["in_ptr0", "*fp32"],
              ["in_ptr1", "*fp32"], ["xnumel", "i32"]])"),
              nothing)};
+  AddStandIns(document);
   document["graphs"] = {Forward(), Backward()};
   return document;
 }

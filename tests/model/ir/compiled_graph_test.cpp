@@ -29,6 +29,20 @@ TEST(CompiledGraphTest, PrintedFormIsReadBack) {
   EXPECT_EQ(PrintGraph(ParseGraph(printed, "again.json")), printed);
 }
 
+TEST(CompiledGraphTest, StandInNumbersItsTensorsBehindTheArguments) {
+  const Graph graph = CompiledGraph();
+  const std::vector<StandInOp>& total = graph.kernels[1].stand_in;
+  EXPECT_EQ(total.front().outputs, std::vector<ValueId>{ValueId(4)});
+  EXPECT_EQ(total.back().arguments[1], Argument(ValueId(4)));
+  EXPECT_TRUE(total.back().outputs.front().is_none());
+}
+
+TEST(CompiledGraphTest, StandInsMayBeLeftOut) {
+  Json document = CompiledDocument();
+  document["kernels"][0].erase("computes");
+  EXPECT_TRUE(ParseGraph(document.dump(), "g.json").kernels.front().stand_in.empty());
+}
+
 TEST(CompiledGraphTest, GraphOfOperatorsIsOfNoCompiler) {
   Json document = CompiledDocument();
   document.erase("backend");
@@ -72,6 +86,44 @@ INSTANTIATE_TEST_SUITE_P(
               ": /kernels/0/signature/1: expected the name and the type of an argument"},
         Break{"KernelKey", [](Json& d) { d["kernels"][0]["load"] = 1; },
               ": /kernels/0/load: unknown key 'load', did you mean 'loads'?"}),
+    RowName());
+
+Json& FirstOfStandIn(Json& document) {
+  return document["kernels"][0]["computes"][0];
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    StandIns,
+    CompiledFaultTest,
+    testing::Values(
+        Break{"ComputesNothing", [](Json& d) { d["kernels"][0]["computes"] = Json::array(); },
+              ": /kernels/0/computes: expected at least one op"},
+        Break{"StandInKey", [](Json& d) { FirstOfStandIn(d)["output"] = 1; },
+              ": /kernels/0/computes/0/output: unknown key 'output', did you mean 'outputs'?"},
+        Break{"NoSuchSchema", [](Json& d) { FirstOfStandIn(d)["schema"] = 7; },
+              ": /kernels/0/computes/0/schema: expected an index into schemas, which has 7 "
+              "entries"},
+        Break{"TooManyArguments", [](Json& d) { FirstOfStandIn(d)["args"].push_back(1); },
+              ": /kernels/0/computes/0: aten::relu takes 1 arguments, found 2"},
+        Break{"ReadsANumberOfTheLaunch",
+              [](Json& d) {
+                FirstOfStandIn(d)["args"][0] = {{"v", 1}};
+              },
+              ": /kernels/0/computes/0/args/0: 1 is no tensor of the launch, and nothing before "
+              "makes it"},
+        Break{"ReadsWhatIsMadeLater",
+              [](Json& d) {
+                FirstOfStandIn(d)["args"][0] = {{"v", 2}};
+              },
+              ": /kernels/0/computes/0/args/0: 2 is no tensor of the launch, and nothing before "
+              "makes it"},
+        Break{"SkipsANumber", [](Json& d) { FirstOfStandIn(d)["outputs"] = {3}; },
+              ": /kernels/0/computes/0/outputs/0: expected 2, the number of the next tensor"},
+        Break{"TooManyOutputs",
+              [](Json& d) {
+                FirstOfStandIn(d)["outputs"] = {2, nullptr};
+              },
+              ": /kernels/0/computes/0: aten::relu returns 1 values, found 2"}),
     RowName());
 
 INSTANTIATE_TEST_SUITE_P(

@@ -35,6 +35,7 @@ class Options:
     hold                       names of the outputs that the caller holds; None is all that the module returns
     no_dropout                 sets every probability of dropping something to 0
     backend                    inductor: the compiled graphs, too
+    stand_ins                  writes into them what each kernel computes
     """
 
     batch: int | None
@@ -49,6 +50,7 @@ class Options:
     checkpoint: tuple[str, ...] = ()
     no_dropout: bool = False
     backend: str = "aten"
+    stand_ins: bool = False
 
     def check(self) -> None:
         """Throws RecorderError for choices that contradict each other."""
@@ -59,6 +61,8 @@ class Options:
             )
         if self.activation_checkpointing and self.checkpoint:
             raise RecorderError("--activation-checkpointing with --checkpoint: expected one of the two")
+        if self.stand_ins and self.backend != "inductor":
+            raise RecorderError("--stand-ins: expected it with --backend inductor, whose kernels they stand in for")
         for name, value in (("--batch", self.batch), ("--seq", self.sequence)):
             if value is not None and value < 1:
                 raise RecorderError(f"{name} {value}: expected a whole number of at least 1")

@@ -83,7 +83,7 @@ class Request:
     def compiling_command(self) -> str:
         """The command line that makes the compiled forms again; without --backend it makes the ATen graph alone."""
         before, _, folder = self.command.rpartition(" -o ")
-        return f"{before} --backend inductor -o {folder}"
+        return f"{before} --backend inductor{' --stand-ins' if self.options.stand_ins else ''} -o {folder}"
 
 
 def record_parser(of_file: bool = False) -> OptionParser:
@@ -111,6 +111,8 @@ def record_parser(of_file: bool = False) -> OptionParser:
     text = "runs the forward of each block again in the backward"
     parser.add_argument("--activation-checkpointing", action="store_true", help=text)
     parser.add_argument("--no-dropout", action="store_true", help="sets every dropout of the model to 0")
+    text = "with --backend inductor: writes what each kernel computes, so that dc-run can run it on a CPU"
+    parser.add_argument("--stand-ins", action="store_true", help=text)
     for option, metavar, text in _TEXTS:
         parser.add_argument(option, metavar=metavar, help=text, **settings[option])
     return parser
@@ -183,6 +185,7 @@ def _options(asked: argparse.Namespace, architecture: Architecture | LinearStack
         checkpoint=tuple(asked.checkpoint),
         no_dropout=asked.no_dropout,
         backend=asked.backend,
+        stand_ins=asked.stand_ins,
     )
 
 

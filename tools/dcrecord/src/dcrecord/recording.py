@@ -66,7 +66,7 @@ def record_forms(
     from dcrecord.inductor.record import compiled_documents
 
     head = {key: document[key] for key in ("options", "tokens")}
-    compiled = compiled_documents(captured, contents, report)
+    compiled = compiled_documents(captured, contents, options.stand_ins, report)
     return document, {name: {**head, **form} for name, form in compiled.items()}
 
 

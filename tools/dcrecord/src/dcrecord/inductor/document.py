@@ -12,6 +12,7 @@ from dcrecord.arguments import encode_call, plain_name
 from dcrecord.errors import RecorderError
 from dcrecord.inductor.kernels import describe_kernel
 from dcrecord.inductor.lines import Alias, Allocate, Call, Launch, Layout, Program, Reuse, Tensor
+from dcrecord.inductor.loop_values import NoStandIn
 from dcrecord.inductor.releases import RELEASE
 from dcrecord.module_paths import ModulePaths
 
@@ -20,13 +21,17 @@ _VIEW = torch.ops.aten.as_strided.default
 
 @dataclass
 class Tables:
-    """The document's tables while they grow: an index of each stands for its entry."""
+    """The document's tables while they grow: an index of each stands for its entry.
+
+    without_stand_in   by name of a kernel whose stand-in was asked for: why it has none
+    """
 
     values: list[dict[str, Any]] = field(default_factory=list)
     storages: list[int] = field(default_factory=list)
     schemas: dict[str, int] = field(default_factory=dict)
     modules: dict[str, int] = field(default_factory=lambda: {"": 0})
     kernels: dict[str, dict[str, Any]] = field(default_factory=dict)  # by source
+    without_stand_in: dict[str, str] = field(default_factory=dict)
 
     def storage(self, size: int) -> int:
         self.storages.append(size)
@@ -61,8 +66,18 @@ class Tables:
         if source not in self.kernels:
             entry = describe_kernel(launch.kernel, source, launch.signature, launch.facts)
             operators = dict.fromkeys(str(node.meta.get("original_aten", node.target)) for node in launch.origins)
-            self.kernels[source] = {**entry, "aten": list(operators)}
+            self.kernels[source] = {**entry, "aten": list(operators), **self._computes(launch)}
+        elif self.kernels[source].get("computes", []) != self._computes(launch).get("computes", []):
+            raise RecorderError(f"two launches of Inductor's {launch.kernel} compute different things: expected one source to do one")
         return list(self.kernels).index(source)
+
+    def _computes(self, launch: Launch) -> dict[str, Any]:
+        if launch.stand_in is None:
+            return {}
+        if isinstance(launch.stand_in, NoStandIn):
+            self.without_stand_in[launch.kernel] = str(launch.stand_in)
+            return {}
+        return {"computes": launch.stand_in.to_json(self.schema)}
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,8 @@ from torch.fx import Node
 from dcrecord.arguments import TensorReference, plain_name
 from dcrecord.errors import RecorderError
 from dcrecord.inductor.kernels import source_of
+from dcrecord.inductor.loop_values import NoStandIn
+from dcrecord.inductor.stand_in import StandIn, stand_in_of
 from dcrecord.inductor.traffic import traffic_of
 
 # Lines that run nothing on the device and allocate nothing.
@@ -97,7 +99,8 @@ class Call:
 
 @dataclass(frozen=True)
 class Launch:
-    """A launch of a Triton kernel. `reads`, `writes`: bytes by name of a buffer."""
+    """A launch of a Triton kernel. `reads`, `writes`: bytes by name of a buffer; `stand_in`: what the kernel computes, or
+    why that has no form, or nothing where it was not asked for."""
 
     kernel: str
     args: list[Tensor | int]
@@ -106,6 +109,7 @@ class Launch:
     reads: dict[str, int]
     writes: dict[str, int]
     origins: list[Node]
+    stand_in: StandIn | NoStandIn | None = None
 
 
 Step = Allocate | Reuse | Alias | Call | Launch
@@ -148,12 +152,12 @@ class Captured(Exception):
 
 
 @contextmanager
-def capturing() -> Iterator[None]:
-    """Inside, Inductor's compilation ends in Captured."""
+def capturing(stand_ins: bool) -> Iterator[None]:
+    """Inside, Inductor's compilation ends in Captured. `stand_ins`: launches say what their kernels compute."""
 
     def stop(graph: GraphLowering) -> None:
         graph.codegen()
-        raise Captured(_program_of(graph))
+        raise Captured(_program_of(graph, stand_ins))
 
     common.init_backend_registration()
     device = common.device_codegens["cuda"]
@@ -165,8 +169,8 @@ def capturing() -> Iterator[None]:
         device.wrapper_codegen, GraphLowering.compile_to_module = plain_wrapper, plain_end
 
 
-def _program_of(graph: GraphLowering) -> Program:
-    reader = _LineReader()
+def _program_of(graph: GraphLowering, stand_ins: bool) -> Program:
+    reader = _LineReader(stand_ins)
     for line in graph.wrapper_code.lines:
         reader.read(line)
     outputs = [_argument(output) for output in graph.wrapper_code.get_graph_outputs()]
@@ -176,7 +180,8 @@ def _program_of(graph: GraphLowering) -> Program:
 class _LineReader:
     """Turns lines into steps; what it does not know is refused by name."""
 
-    def __init__(self) -> None:
+    def __init__(self, stand_ins: bool = False) -> None:
+        self.stand_ins = stand_ins
         self.steps: list[Step] = []
         self.sources: dict[str, str] = {}
         self._call_of: dict[str, Call] = {}
@@ -218,7 +223,16 @@ class _LineReader:
         args = [Tensor(arg) if isinstance(arg, str) else _number(arg) for arg in line.call_args]
         signature = dict(line.triton_meta["signature"])
         origins = _origins(line.written_for)
-        self.steps.append(Launch(line.kernel_name, args, signature, line.inductor_meta, reads, writes, origins))
+        stand_in = self._stand_in(line.written_for, args) if self.stand_ins else None
+        self.steps.append(Launch(line.kernel_name, args, signature, line.inductor_meta, reads, writes, origins, stand_in))
+
+    def _stand_in(self, node: Any, args: list[Tensor | int]) -> StandIn | NoStandIn:
+        names = [arg.name if isinstance(arg, Tensor) else None for arg in args]
+        reused = {step.old: step.name for step in self.steps if isinstance(step, Reuse)}
+        try:
+            return stand_in_of(node, names, reused)
+        except NoStandIn as reason:
+            return reason
 
     def _call_into(self, line: Any) -> None:
         node = line.node

@@ -71,11 +71,14 @@ def check_environment() -> None:
         raise RecorderError(f"--backend inductor with {found[0]} set: it changes what Inductor makes, expected it unset")
 
 
-def lower_step(joint: CudaJoint, parameters: set[str], outputs: int, target: Target) -> Lowered:
+def lower_step(
+    joint: CudaJoint, parameters: set[str], outputs: int, target: Target, stand_ins: bool = False
+) -> Lowered:
     """Splits and lowers a step.
 
     parameters   names of the placeholders of parameters
     outputs      how many of the joint graph's first outputs are the forward's
+    stand_ins    whether launches tell what their kernels compute
     """
     with _settings(target):
         forward, backward = _partition(joint, parameters, outputs, target)
@@ -89,9 +92,9 @@ def lower_step(joint: CudaJoint, parameters: set[str], outputs: int, target: Tar
             insert_releases(backward, parameters)
         _node_of_output(forward).meta["user_visible_output_idxs"] = list(range(outputs))
         _node_of_output(backward).meta["user_visible_output_idxs"] = []
-        return Lowered(
-            _lower(forward, False, []), _lower(backward, True, overwritten), returned, gradients, needed
-        )
+        with capturing(stand_ins):
+            programs = _lower(forward, False, []), _lower(backward, True, overwritten)
+        return Lowered(*programs, returned, gradients, needed)
 
 
 @contextmanager
@@ -152,7 +155,7 @@ def _lower(graph: GraphModule, backward: bool, overwritten: list[int]) -> Progra
     context = torch._guards.TracingContext(next(each.fake_mode for each in inputs if hasattr(each, "fake_mode")))
     if overwritten:
         context.fw_metadata = SimpleNamespace(bw_donated_idxs=overwritten, num_mutated_inp_runtime_indices=0)
-    with capturing(), torch._guards.tracing(context):
+    with torch._guards.tracing(context):
         try:
             compile_fx_inner(graph, inputs, is_backward=backward, static_input_idxs=static)
         except Exception as error:

@@ -26,9 +26,14 @@ from dcrecord.serialise import Contents, base64_of
 DEEPSPEED = "0.19.8"
 
 
-def compiled_documents(captured: Captured, contents: Contents, report: Reporter) -> dict[str, dict[str, Any]]:
+def compiled_documents(
+    captured: Captured, contents: Contents, stand_ins: bool, report: Reporter
+) -> dict[str, dict[str, Any]]:
     """By name of the target: the keys `backend` and `params` to `graphs` of its document. A target for which Inductor, or
-    the format, has no answer is left out, with a line that says why."""
+    the format, has no answer is left out, with a line that says why.
+
+    stand_ins   writes what each kernel computes; a line says which have no such form
+    """
     documents: dict[str, dict[str, Any]] = {}
     with gpu_to_compile_for(), _quiet():
         try:
@@ -40,7 +45,7 @@ def compiled_documents(captured: Captured, contents: Contents, report: Reporter)
         for target in TARGETS:
             report(f"lowering for ZeRO-{' and '.join(map(str, target.stages))}")
             try:
-                documents[target.name] = _document(captured, joint, contents, target)
+                documents[target.name] = _document(captured, joint, contents, target, stand_ins, report)
             except Exception as error:
                 report(f"not compiled for {target.name}, the ATen graph stands: {_sentence(error)}")
     return documents
@@ -65,12 +70,18 @@ def _quiet() -> Iterator[None]:
         logging.disable(disabled)
 
 
-def _document(captured: Captured, joint: CudaJoint, contents: Contents, target: Target) -> dict[str, Any]:
+def _document(
+    captured: Captured, joint: CudaJoint, contents: Contents, target: Target, stand_ins: bool, report: Reporter
+) -> dict[str, Any]:
     kinds = captured.input_kinds
     parameters = {name for name, kind in kinds.items() if isinstance(kind, ParamAOTInput)}
     apart = CudaJoint(copy.deepcopy(joint.graph), joint.inputs, joint.mode, joint.constants)
-    lowered = lower_step(apart, parameters, len(captured.output_names), target)
-    return _StepWriter(captured, joint, contents).write(lowered, target)
+    lowered = lower_step(apart, parameters, len(captured.output_names), target, stand_ins)
+    writer = _StepWriter(captured, joint, contents)
+    document = writer.write(lowered, target)
+    for name, why in writer.tables.without_stand_in.items():
+        report(f"no stand-in for {name}: {why}")
+    return document
 
 
 class _StepWriter:
