@@ -25,4 +25,13 @@ std::string FindUnexecutable(const ScheduleOptions& options) {
   return "";
 }
 
+std::string FindUnexecutable(const Graph& graph) {
+  for (const TritonKernel& kernel : graph.kernels) {
+    if (kernel.stand_in.empty()) {
+      return "kernel " + kernel.name + " has no stand-in, by which dc-run executes it";
+    }
+  }
+  return "";
+}
+
 }  // namespace dcsim::exec

@@ -1,26 +1,23 @@
 #pragma once
 
-#include <cstdint>
+#include <memory>
 #include <vector>
 
-#include <ATen/core/Tensor.h>
-#include <ATen/core/dispatch/Dispatcher.h>
-#include <ATen/core/stack.h>
-
+#include "exec/interpreter/compiled_memory.h"
+#include "exec/interpreter/kernel_program.h"
+#include "exec/interpreter/prepared_call.h"
 #include "model/ir/graph.h"
 
 namespace dcsim::exec {
 
-/// The tensors of a micro-step, by ValueId; undefined where nothing lives now.
-using Frame = std::vector<at::Tensor>;
-
-/// A recorded graph ready to run op by op through PyTorch's dispatcher: operators looked up,
-/// arguments decoded by their schemas, everything but the tensors in place. Allocates nothing of
-/// its own per op.
+/// A recorded graph ready to run op by op: operators looked up in PyTorch's dispatcher, arguments
+/// decoded by their schemas, everything but the tensors in place. Allocates nothing of its own per
+/// op, but for compiled graphs.
 class OpProgram {
  public:
   /// Throws Error when an operator is unknown to this libtorch, or when its schema is not the
-  /// recorded one (another torch version), naming op and both schemas.
+  /// recorded one (another torch version), naming op and both schemas; when a kernel of a compiled
+  /// graph has no stand-in (FindWithoutStandIn).
   OpProgram(const Graph& graph, c10::Device device);
 
   /// Calls one op on the tensors of the frame and puts its outputs there. Every input must be
@@ -31,29 +28,19 @@ class OpProgram {
   c10::Device device() const { return device_; }
 
  private:
-  /// Where a tensor goes: argument, and place in it when that is a list.
-  struct TensorSlot {
-    std::uint32_t argument = 0;
-    std::int32_t element = kWhole;
-    ValueId value;
-
-    static constexpr std::int32_t kWhole = -1;
-  };
-  struct PreparedOp {
-    c10::OperatorHandle handle;
-    std::vector<c10::IValue> prototype;
-    std::vector<TensorSlot> slots;
-    std::vector<std::uint32_t> lists;  // arguments that are lists of tensors
-  };
-
-  PreparedOp Prepare(const Graph& graph, OpId id) const;
-  void Fill(const PreparedOp& op, const Frame& frame);
+  void Launch(const Op& op, Frame& frame);
+  void Call(OpId id, Frame& frame);
+  void MoveView(const Op& op, const Frame& frame);
   void Take(const Op& op, Frame& frame);
+  void Keep(ValueId output, at::Tensor&& result, Frame& frame) const;
 
   const Graph& graph_;
   c10::Device device_;
-  std::vector<PreparedOp> ops_;
-  torch::jit::Stack stack_;  // reused by every call
+  std::vector<std::unique_ptr<PreparedCall>> calls_;  // by op; null for a launch
+  std::vector<KernelProgram> kernels_;
+  std::unique_ptr<CompiledMemory> memory_;  // of a compiled graph
+  std::vector<char> shows_storage_;         // by schema: as_strided, whose offset is the storage's
+  torch::jit::Stack stack_;                 // reused by every call
 };
 
 }  // namespace dcsim::exec

@@ -13,6 +13,7 @@
 #include "tools/common/file.h"
 #include "tools/common/load.h"
 #include "tools/dc_run/commands.h"
+#include "tools/dc_run/executable_form.h"
 
 namespace dcsim {
 namespace {
@@ -21,6 +22,8 @@ struct CheckOptions {
   std::string workload;
   std::string reference;  // default: the workload's reference.json
   std::string device = "cuda";
+  std::string backend = "aten";
+  int stage = 3;          // of ZeRO, whose compiled graph
   int steps = 0;          // 0: all of the reference
   double tolerance = -1;  // below 0: by dtype
   bool exact = false;
@@ -59,9 +62,22 @@ void RejectDevice(const CheckOptions& options) {
   }
 }
 
+/// The graph to run: the workload's own, or its compiled form.
+Graph TakeGraph(const CheckOptions& options, const Workload& workload) {
+  if (options.backend == "aten") {
+    return workload.graph;
+  }
+  const AskedForm form{Backend::kInductor, options.stage};
+  return TakeExecutable({workload, {}}, form, options.workload, options.device).workload.graph;
+}
+
 ExitCode RunCheck(const CheckOptions& options) {
   RejectDevice(options);
+  if (options.backend != "aten" && options.backend != "inductor") {
+    throw Error("--backend " + options.backend + ": expected aten or inductor");
+  }
   const Workload workload = LoadWorkload(options.workload);
+  const Graph graph = TakeGraph(options, workload);
   const std::string path =
       options.reference.empty()
           ? (std::filesystem::path(options.workload) / "reference.json").string()
@@ -73,13 +89,12 @@ ExitCode RunCheck(const CheckOptions& options) {
   const double tolerance = options.exact            ? 0
                            : options.tolerance >= 0 ? options.tolerance
                                                     : DefaultTolerance(workload.graph);
-  exec::ReferenceTraining training(workload.graph, reference, options.device);
+  exec::ReferenceTraining training(graph, reference, options.device);
   bool agrees = true;
   for (std::size_t step = 0; step < steps; ++step) {
     const auto actual = training.Run(static_cast<int>(step), step + 1 < steps);
-    const auto comparison =
-        exec::CompareStep(workload.graph, reference.steps[step], actual, reference.seed);
-    WriteFile("-", Describe(workload.graph, step, comparison));
+    const auto comparison = exec::CompareStep(graph, reference.steps[step], actual, reference.seed);
+    WriteFile("-", Describe(graph, step, comparison));
     agrees = agrees && comparison.largest_loss_error <= tolerance &&
              comparison.largest_gradient_error <= tolerance;
   }
@@ -94,6 +109,7 @@ Subcommand CheckCommand() {
   return {
       "check", "Run the graph and compare losses and gradients with its reference",
       "  dc-run check traces/tiny-llama --device cpu\n"
+      "  dc-run check traces/tiny-llama --device cpu --backend inductor\n"
       "  dc-run check traces/llama-3.2-1b --reference reference.json --exact",
       [](CLI::App& app) -> std::function<ExitCode()> {
         const auto options = std::make_shared<CheckOptions>();
@@ -101,6 +117,9 @@ Subcommand CheckCommand() {
         app.add_option("--reference", options->reference,
                        "file of python -m dcrecord reference; default the workload's own");
         app.add_option("--device", options->device, "cuda or cpu");
+        app.add_option("--backend", options->backend,
+                       "aten, or inductor: the compiled graph, on a CPU");
+        AddCount(app, "--stage", options->stage, {1, 3}, "ZeRO stage of the compiled graph");
         AddCount(app, "--steps", options->steps, {0, 1'000'000}, "steps to compare; 0 all");
         app.add_option("--tolerance", options->tolerance,
                        "largest relative error; default 1e-4 for float32, 5e-2 below");

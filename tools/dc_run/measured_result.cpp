@@ -95,9 +95,9 @@ std::vector<double> MeanLosses(const std::vector<exec::RankMeasurement>& ranks) 
 
 }  // namespace
 
-Result MeasuredResult(const Graph& graph,
-                      const ExecutionCase& execution,
+Result MeasuredResult(const ExecutionCase& execution,
                       const std::vector<exec::RankMeasurement>& ranks) {
+  const Graph& graph = *execution.graph;
   Result result;
   result.origin = Origin::kMeasured;
   MeasurementNotes notes;

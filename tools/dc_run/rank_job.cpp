@@ -32,7 +32,6 @@ using Done = std::function<void(std::size_t, const ExecutionResult&)>;
 
 /// What every rank of a job works on.
 struct Job {
-  const Graph& graph;
   const std::vector<ExecutionCase>& cases;
   const ExecutionSettings& settings;
   const Done& done;
@@ -83,7 +82,7 @@ std::vector<Timeline> JoinTimelines(std::vector<RankMeasurement>& ranks) {
 }
 
 ExecutionResult Merge(const Job& job, std::size_t index, std::vector<RankMeasurement> ranks) {
-  ExecutionResult merged{MeasuredResult(job.graph, job.cases[index], ranks), JoinTimelines(ranks)};
+  ExecutionResult merged{MeasuredResult(job.cases[index], ranks), JoinTimelines(ranks)};
   AddOrigin(job, *merged.result.measurement);
   AddMachine(job, *merged.result.measurement);
   return merged;
@@ -129,7 +128,7 @@ int RunGpuRank(const Job& job,
       return std::ranges::find(all, "yes") != all.end();
     };
     const RankMeasurement own = MeasureCase(i, [&] {
-      return exec::MeasureRank({job.graph,
+      return exec::MeasureRank({*execution.graph,
                                 execution.schedule,
                                 device,
                                 views,
@@ -166,7 +165,7 @@ std::string ExecuteRank(const Job& job,
     exec::SilentCommunicator silent(communicator);
     Communicator& used =
         job.settings.communicate ? static_cast<Communicator&>(communicator) : silent;
-    measured = exec::MeasureCpuRank(job.graph, execution.schedule, used, job.settings.seed,
+    measured = exec::MeasureCpuRank(*execution.graph, execution.schedule, used, job.settings.seed,
                                     RankSettings(job, rank, execution));
     return "";
   } catch (const std::exception& error) {
@@ -220,9 +219,10 @@ ExecutionResult Stopped(const Job& job,
   result.result.origin = Origin::kMeasured;
   result.result.outcome = outcome;
   result.result.stop = StopReport{stop, Bytes(0), 0};
-  result.result.workload = job.graph.name;
-  result.result.graph_hash = job.graph.hash;
-  result.result.plan = PrintPlan(job.cases[index].plan, job.graph);
+  const Graph& graph = *job.cases[index].graph;
+  result.result.workload = graph.name;
+  result.result.graph_hash = graph.hash;
+  result.result.plan = PrintPlan(job.cases[index].plan, graph);
   result.result.gpus = job.settings.gpus;
   AddOrigin(job, result.result.measurement.emplace());
   return result;
@@ -260,11 +260,10 @@ bool RunLaunchedRank(const Job& job, const RankIdentity& identity) {
 
 }  // namespace
 
-bool ExecuteCases(const Graph& graph,
-                  const std::vector<ExecutionCase>& cases,
+bool ExecuteCases(const std::vector<ExecutionCase>& cases,
                   const ExecutionSettings& settings,
                   const std::function<void(std::size_t, const ExecutionResult&)>& done) {
-  Job job{graph, cases, settings, done, 0, cases.size()};
+  Job job{cases, settings, done, 0, cases.size()};
   if (settings.on_cpu) {
     for (std::size_t i = 0; i < cases.size(); ++i) {
       ExecuteOnThreads(job, i);

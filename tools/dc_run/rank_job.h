@@ -12,8 +12,9 @@
 
 namespace dcsim {
 
-/// A schedule to execute, lowered for all ranks.
+/// A schedule to execute, lowered for all ranks, and the graph that it is of.
 struct ExecutionCase {
+  const Graph* graph;
   std::string plan_file;
   Plan plan;
   Schedule schedule;
@@ -46,8 +47,7 @@ struct ExecutionResult {
 /// Returns false when a case ran out of memory or into its limit.
 ///
 /// Throws SystemError for missing GPUs and failing ranks.
-bool ExecuteCases(const Graph& graph,
-                  const std::vector<ExecutionCase>& cases,
+bool ExecuteCases(const std::vector<ExecutionCase>& cases,
                   const ExecutionSettings& settings,
                   const std::function<void(std::size_t, const ExecutionResult&)>& done);
 

@@ -2,15 +2,16 @@
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
+#include <list>
 
 #include "exec/executor/executable.h"
 #include "model/base/error.h"
 #include "model/passes/lower.h"
 #include "model/passes/verify.h"
-#include "tools/common/compiled_form.h"
 #include "tools/common/count_option.h"
 #include "tools/common/file.h"
 #include "tools/common/json_text.h"
+#include "tools/dc_run/executable_form.h"
 #include "tools/dc_run/versions.h"
 #include "tools/views/timeline_trace.h"
 
@@ -39,39 +40,48 @@ ExecutionSettings SettingsOf(const PlansToRun& what, const std::string& command)
   return settings;
 }
 
+/// `forms` takes the graphs that the cases are of, where these are compiled.
 std::vector<ExecutionCase> LowerCases(const ProfiledWorkload& loaded,
                                       const Cluster* cluster,
-                                      const PlansToRun& what) {
-  const Graph& graph = loaded.workload.graph;
+                                      const PlansToRun& what,
+                                      std::list<ProfiledWorkload>& forms) {
   const auto overrides = ParseOverrides(what.overrides, "--set");
-  const auto load = [&](const std::string& file) {
-    const DeepSpeedJob job = DeepSpeedJobOf(graph, what.gpus, BatchSizes::kFile);
-    if (FindForm(file, overrides, job).backend == Backend::kInductor) {
-      throw Error(file + ": backend inductor: dc-run executes aten");
-    }
+  const auto load = [&](const std::string& file, const ProfiledWorkload& form) {
+    const Graph& graph = form.workload.graph;
     if (cluster == nullptr) {
       return LoadPlan(file, overrides, graph, what.gpus);
     }
-    const PredictionInputs inputs{graph, loaded.profile ? &*loaded.profile : nullptr, *cluster};
+    const PredictionInputs inputs{graph, form.profile ? &*form.profile : nullptr, *cluster};
     return LoadPlan(file, overrides, inputs, what.gpus);
   };
   std::vector<ExecutionCase> cases;
   for (const std::string& file : what.plans) {
-    Plan plan = load(file);
+    const DeepSpeedJob job = DeepSpeedJobOf(loaded.workload.graph, what.gpus, BatchSizes::kFile);
+    const AskedForm asked = FindForm(file, overrides, job);
+    const bool is_compiled = asked.backend == Backend::kInductor;
+    if (is_compiled && !what.runs_compiled) {
+      throw Error(file + ": backend inductor: of dc-run only step executes it");
+    }
+    if (is_compiled) {
+      forms.push_back(TakeExecutable(loaded, asked, file, what.device));
+    }
+    const ProfiledWorkload& form = is_compiled ? forms.back() : loaded;
+    Plan plan = load(file, form);
     if (const std::string fault = exec::FindUnexecutable(plan.options); !fault.empty()) {
       throw Error(file + ": " + fault);
     }
+    const Graph& graph = form.workload.graph;
     Schedule schedule = Lower(plan, graph, nullptr, {});
     RequireCorrect(schedule, graph);
-    cases.push_back({file, std::move(plan), std::move(schedule)});
+    cases.push_back({&graph, file, std::move(plan), std::move(schedule)});
   }
   return cases;
 }
 
 void WriteFiles(const std::string& out,
-                const Graph& graph,
                 const ExecutionCase& execution,
                 const ExecutionResult& executed) {
+  const Graph& graph = *execution.graph;
   const std::string base = out + "/" + graph.name + "-" + PlanName(execution.plan_file) + "-" +
                            std::to_string(execution.plan.ranks);
   WriteFile(base + ".json", PrintJson(PrintResult(executed.result)));
@@ -130,15 +140,14 @@ bool RunPlans(const ProfiledWorkload& loaded,
   if (!what.out.empty()) {
     RequireFolder("--out", what.out);
   }
-  const auto cases = LowerCases(loaded, cluster, what);
-  const Graph& graph = loaded.workload.graph;
-  return ExecuteCases(graph, cases, settings,
-                      [&](std::size_t index, const ExecutionResult& executed) {
-                        if (!what.out.empty()) {
-                          WriteFiles(what.out, graph, cases[index], executed);
-                        }
-                        done(cases[index], executed);
-                      });
+  std::list<ProfiledWorkload> forms;
+  const auto cases = LowerCases(loaded, cluster, what, forms);
+  return ExecuteCases(cases, settings, [&](std::size_t index, const ExecutionResult& executed) {
+    if (!what.out.empty()) {
+      WriteFiles(what.out, cases[index], executed);
+    }
+    done(cases[index], executed);
+  });
 }
 
 }  // namespace dcsim

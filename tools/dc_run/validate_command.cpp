@@ -105,9 +105,9 @@ bool RunCase(const ValidateOptions& options,
     const std::string base = folder + "/" + ResultName(execution.plan_file, each);
     WriteFile(base + ".json.gz", PrintJson(PrintResult(executed.result)));
     if (each.timelines && !executed.timelines.empty()) {
-      WriteFile(base + ".timeline.json.gz",
-                PrintTimelineTrace(executed.timelines, execution.schedule, loaded.workload.graph,
-                                   Versions()));
+      WriteFile(
+          base + ".timeline.json.gz",
+          PrintTimelineTrace(executed.timelines, execution.schedule, *execution.graph, Versions()));
     }
     if (executed.result.outcome == "completed") {
       ShowCase(loaded, cluster, base + ".json.gz", execution, executed);

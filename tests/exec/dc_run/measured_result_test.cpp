@@ -68,11 +68,11 @@ class MeasuredResultTest : public testing::Test {
     ranks_[1].busy = {{CollectiveKind::kAllGather, Ns(20)}};
   }
 
-  Result Merged() const { return MeasuredResult(graph_, execution_, ranks_); }
+  Result Merged() const { return MeasuredResult(execution_, ranks_); }
 
   static ExecutionCase Case(const Graph& graph) {
     const Plan plan = Resolve(TinySpec(3), graph, 2);
-    return {"zero3.yaml", plan, Lower(plan, graph, nullptr, {})};
+    return {&graph, "zero3.yaml", plan, Lower(plan, graph, nullptr, {})};
   }
 
   const Graph graph_ = TwoLayers();  // 2 tokens

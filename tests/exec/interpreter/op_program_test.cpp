@@ -23,6 +23,9 @@ using testing::StartsWith;
 
 constexpr char kAdd[] = "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor";
 constexpr char kMul[] = "aten::mul.Tensor(Tensor self, Tensor other) -> Tensor";
+constexpr char kAsStrided[] =
+    "aten::as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? "
+    "storage_offset=None) -> Tensor(a)";
 constexpr char kMm[] = "aten::mm(Tensor self, Tensor mat2) -> Tensor";
 constexpr char kCat[] = "aten::cat(Tensor[] tensors, int dim=0) -> Tensor";
 constexpr char kIndex[] = "aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor";
@@ -160,6 +163,19 @@ TEST(OpProgramTest, PyTorchsErrorsNameTheOp) {
     EXPECT_THAT(error.what(), AllOf(StartsWith("op 0, aten::mm: "), HasSubstr("(2x3 and 2x3)"),
                                     Not(HasSubstr("\n"))));
   }
+}
+
+// A parameter lies among others: elements 2 and 4 of a view that begins at 1 of the recorded
+// storage are 3 and 5 of the one here, which begins at 2.
+TEST(OpProgramTest, OffsetOfAsStridedCountsFromTheRecordedBase) {
+  Graph graph = OneOp(
+      kAsStrided,
+      {ValueId(0), std::vector<std::int64_t>{2}, std::vector<std::int64_t>{2}, std::int64_t{2}}, 1,
+      {ValueId(1)});
+  graph.values[0].offset = 1;
+  const at::Tensor memory = Floats({0, 1, 2, 3, 4, 5, 6});
+  const Frame frame = RunOne(graph, {memory.narrow(0, 2, 4)});
+  ExpectElements(frame[1], Floats({3, 5}));
 }
 
 }  // namespace
