@@ -20,10 +20,8 @@ std::string Difference(Duration measured, Duration predicted) {
   if (measured == Duration() || predicted == Duration()) {
     return "";
   }
-  const double share = static_cast<double>(predicted.ns()) / static_cast<double>(measured.ns()) - 1;
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%+.1f %%", share * 100);
-  return text.data();
+  return SignedPercent(static_cast<double>(predicted.ns()) / static_cast<double>(measured.ns()) -
+                       1);
 }
 
 std::string TimeOrDash(const WorkAmount& amount) {

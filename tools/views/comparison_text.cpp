@@ -27,13 +27,6 @@ double ReservedError(const Comparison& each) {
                static_cast<double>(each.measured.peak_reserved.count()));
 }
 
-/// 0.0213 -> "+2.1 %".
-std::string Signed(double share) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%+.1f %%", share * 100);
-  return text.data();
-}
-
 std::string Padded(std::string text, std::size_t width) {
   text.resize(std::max(width, text.size()), ' ');
   return text;
@@ -70,8 +63,8 @@ std::string MemoryLine(const std::string& label, Bytes predicted, Bytes measured
   const std::int64_t difference = predicted.count() - measured.count();
   return Line(label, FormatBytes(predicted), FormatBytes(measured),
               difference == 0 ? "same byte"
-                              : Signed(Error(static_cast<double>(predicted.count()),
-                                             static_cast<double>(measured.count()))));
+                              : SignedPercent(Error(static_cast<double>(predicted.count()),
+                                                    static_cast<double>(measured.count()))));
 }
 
 /// Measurements before 2026-11-22 and those on a CPU do not know it.
@@ -124,7 +117,7 @@ std::string HostNote(const Comparison& each) {
   }
   const double error = Error(static_cast<double>(each.with_host->predicted.step_time.ns()),
                              static_cast<double>(each.measured.step_time.ns()));
-  return "   with " + Times(each.with_host->slowdown) + " host times " + Signed(error);
+  return "   with " + Times(each.with_host->slowdown) + " host times " + SignedPercent(error);
 }
 
 bool SameBytes(const Comparison& each) {
@@ -146,10 +139,11 @@ std::string Row(const Comparison& each) {
   constexpr std::size_t kNumber = 10;
   return "  " + Flush(FormatDuration(each.predicted.step_time), kNumber) +
          Flush(FormatDuration(each.measured.step_time), kNumber) +
-         Flush(Signed(StepError(each)), kNumber) + "   reserved" +
+         Flush(SignedPercent(StepError(each)), kNumber) + "   reserved" +
          Flush(FormatBytes(each.predicted.peak_reserved), kNumber) +
          Flush(FormatBytes(each.measured.peak_reserved), kNumber) + "  " +
-         (SameBytes(each) ? "same byte" : Signed(ReservedError(each))) + HostNote(each) + "\n";
+         (SameBytes(each) ? "same byte" : SignedPercent(ReservedError(each))) + HostNote(each) +
+         "\n";
 }
 
 /// Errors over the completed comparisons.
@@ -169,9 +163,9 @@ class Summary {
       return "";
     }
     return "\nstep time: mean error " + Percent(sum_ / static_cast<double>(count_)) + ", largest " +
-           Signed(largest_) + "\nmemory: allocated and reserved the same to the byte in " +
+           SignedPercent(largest_) + "\nmemory: allocated and reserved the same to the byte in " +
            std::to_string(exact_) + " of " + std::to_string(count_) + ", largest error " +
-           Signed(largest_memory_) + "\nbackend: " + Backends() + "\n";
+           SignedPercent(largest_memory_) + "\nbackend: " + Backends() + "\n";
   }
 
  private:
@@ -199,9 +193,9 @@ class Summary {
 }  // namespace
 
 std::string ComparisonLine(const std::string& label, Duration predicted, Duration measured) {
-  return Line(
-      label, FormatDuration(predicted), FormatDuration(measured),
-      Signed(Error(static_cast<double>(predicted.ns()), static_cast<double>(measured.ns()))));
+  return Line(label, FormatDuration(predicted), FormatDuration(measured),
+              SignedPercent(
+                  Error(static_cast<double>(predicted.ns()), static_cast<double>(measured.ns()))));
 }
 
 std::string PrintComparison(const Comparison& comparison) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <functional>
 
 #include "model/base/text.h"
@@ -59,9 +58,7 @@ std::string CostText(double cost) {
   if (cost <= 0) {
     return "-";
   }
-  char text[32];
-  std::snprintf(text, sizeof text, "%+.1f %%", 100 * (cost - 1));
-  return text;
+  return SignedPercent(cost - 1);
 }
 
 /// Tokens that all ranks train in one step.

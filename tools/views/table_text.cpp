@@ -89,6 +89,12 @@ std::string Percent(double share) {
   return text.data();
 }
 
+std::string SignedPercent(double share) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%+.1f %%", share * 100);
+  return text.data();
+}
+
 std::string CsvField(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) {
     return text;

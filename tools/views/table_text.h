@@ -28,6 +28,9 @@ std::string Thousands(double value);
 /// 0.447 -> "44.7 %".
 std::string Percent(double share);
 
+/// 0.0213 -> "+2.1 %", of a difference.
+std::string SignedPercent(double share);
+
 /// A field of CSV (RFC 4180): in quotes, its own quotes twice, where it holds what separates
 /// fields.
 std::string CsvField(const std::string& text);

@@ -147,6 +147,20 @@ def start_at(engine: Any, step: int) -> None:
     engine.launch_compile_passes = launch
 
 
+def behind_steps(engine: Any, call: Callable[[], Any]) -> None:
+    """Calls `call` behind each step of the engine in which the optimizer has stepped, until it returns True."""
+    inner = engine.step
+
+    def step(*args: Any, **kwargs: Any) -> Any:
+        before = engine.global_steps
+        result = inner(*args, **kwargs)
+        if engine.global_steps > before and call():
+            engine.step = inner
+        return result
+
+    engine.step = step
+
+
 def plain_dtype(dtype: torch.dtype) -> str:
     """`torch.bfloat16` -> `bfloat16`."""
     return str(dtype).removeprefix("torch.")

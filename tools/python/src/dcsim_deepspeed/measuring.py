@@ -61,22 +61,22 @@ class _Measuring:
         self.done = 0
 
     def begin(self) -> None:
-        backward, step = self.engine.backward, self.engine.step
+        backward = self.engine.backward
 
         def measured_backward(loss: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
             if self.done < self.skip:
                 self.micro_losses.append(loss.detach())
             return backward(loss, *args, **kwargs)
 
-        def measured_step(*args: Any, **kwargs: Any) -> Any:
-            before = self.engine.global_steps
-            result = step(*args, **kwargs)
-            if self.engine.global_steps > before and self._ended():
-                self.engine.backward, self.engine.step = backward, step
-                self._write()
-            return result
+        def ended() -> bool:
+            if not self._ended():
+                return False
+            self.engine.backward = backward
+            self._write()
+            return True
 
-        self.engine.backward, self.engine.step = measured_backward, measured_step
+        self.engine.backward = measured_backward
+        job.behind_steps(self.engine, ended)
         if self.skip == 0:
             self._start()
 
@@ -122,10 +122,10 @@ class _Measuring:
         }
         ranks = job.of_all_ranks(self.engine, {"times": times, **amounts})
         if dist.get_rank() == 0:
+            from dcrecord.graph_file import write_whole
+
             document = self._document(ranks)
-            whole = self.path.with_name(f".{self.path.name}.part")
-            whole.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-            whole.replace(self.path)
+            write_whole(self.path, (json.dumps(document, indent=1) + "\n").encode())
             job.say(self._told(document))
 
     def _told(self, document: dict[str, Any]) -> str:

@@ -8,6 +8,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
+from dcsim_deepspeed import job
 from dcsim_deepspeed.placing import Placed
 
 # Steps before these compile, or fill the allocator's cache.
@@ -78,18 +79,13 @@ class Report:
 
 def time_steps(engine: Any, report: Report) -> None:
     """Lets the engine's step note the time since the step before it, where the optimizer has stepped."""
-    inner = engine.step
     last: dict[str, float] = {}
     first = engine.global_steps + _FIRST_STEPS
 
-    def step(*args: Any, **kwargs: Any) -> Any:
-        before = engine.global_steps
-        result = inner(*args, **kwargs)
-        if engine.global_steps > before:
-            now = time.perf_counter()
-            if "end" in last and engine.global_steps > first:
-                report.step_ms.append((now - last["end"]) * 1e3)
-            last["end"] = now
-        return result
+    def note() -> None:
+        now = time.perf_counter()
+        if "end" in last and engine.global_steps > first:
+            report.step_ms.append((now - last["end"]) * 1e3)
+        last["end"] = now
 
-    engine.step = step
+    job.behind_steps(engine, note)
