@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "model/cost/power.h"
+#include "model/ir/micro_steps.h"
 #include "sim/analysis/step_metrics.h"
+#include "sim/analysis/step_phases.h"
 
 namespace dcsim {
 namespace {
@@ -25,6 +27,31 @@ bool HasLongRests(const Schedule& schedule) {
                      [](const Work& work) { return work.python != PythonCalls{}; });
 }
 
+/// The kernels of a step that follow one another too slowly to count towards the limit.
+struct Resting {
+  std::vector<WorkCost> others;  // costs by work, without those kernels
+  Duration time;                 // what they take in a step
+};
+
+/// Of a step of DeepSpeed, the optimizer's: they come between its calls.
+Resting RestingKernels(const Schedule& schedule,
+                       const Graph& graph,
+                       const std::vector<WorkCost>& costs) {
+  Resting resting{costs, {}};
+  if (!HasLongRests(schedule)) {
+    return resting;
+  }
+  const std::vector<std::int64_t> times = TimesInStep(schedule);
+  for (const Task& task : schedule.tasks()) {
+    WorkCost& cost = resting.others[task.work.index()];
+    if (PhaseOf(task, schedule, graph) == StepPhase::kOptimizer && cost.device > Duration()) {
+      resting.time += cost.device * times[task.work.index()];
+      cost.device = cost.gaps = Duration();
+    }
+  }
+  return resting;
+}
+
 }  // namespace
 
 ClockedCosts CostsAtClock(const Schedule& schedule, const PredictionInputs& inputs) {
@@ -39,7 +66,9 @@ ClockedCosts CostsAtClock(const Schedule& schedule, const PredictionInputs& inpu
   double& clock = at_clock.clock_mhz;
   clock = ProfiledClock(inputs.profile, *power);
   std::vector<WorkCost> costs = CostsAt(schedule, inputs, clock);
-  const double energy = StepEnergy(schedule, inputs.graph, inputs.profile, inputs.cluster, costs);
+  const Resting resting = RestingKernels(schedule, inputs.graph, costs);
+  const double energy =
+      StepEnergy(schedule, inputs.graph, inputs.profile, inputs.cluster, resting.others);
   const bool has_long_rests = HasLongRests(schedule);
   for (int round = 0; round < kRounds; ++round) {
     const SimulationOptions options = OptionsFor(schedule, at_clock);
@@ -50,9 +79,9 @@ ClockedCosts CostsAtClock(const Schedule& schedule, const PredictionInputs& inpu
     if (simulation.outcome != Outcome::kCompleted) {
       return {CostsAt(schedule, inputs, 0), 0};
     }
-    const Duration powered = has_long_rests
-                                 ? metrics.compute() + metrics.exposed_communication()
-                                 : simulation.measured_step_times(options.warmup_steps).front();
+    const Duration powered =
+        has_long_rests ? metrics.compute() + metrics.exposed_communication() - resting.time
+                       : simulation.measured_step_times(options.warmup_steps).front();
     const double next = std::round(ClockWithinLimit(inputs.cluster, energy, powered));
     if (next == clock) {
       break;

@@ -78,6 +78,27 @@ TEST(StepClockTest, RestsBetweenCallsOfDeepSpeedDoNotCount) {
   EXPECT_NEAR(job.Clock(), 500, kLaunches);
 }
 
+// Between those calls the optimizer's kernels, which take few watts, do not lift the clock.
+TEST(StepClockTest, KernelsOfDeepSpeedsOptimizerDoNotCount) {
+  LongSum job(800, 0);
+  const Graph with_params = ParseGraphText(R"(
+graph long-sum 8 tokens
+param p float32[1000000000]
+input x float32[1000000000]
+forward
+  l: float32[] = aten::sum(x)
+  loss l
+)");
+  PlanSpec spec;
+  spec.options.gradient_handling = GradientHandling::kDeepSpeed;
+  job.cluster.gpu.memory = Bytes::GiB(100);
+  const Plan plan = Resolve(spec, with_params, 1);
+  const PredictionInputs inputs{with_params, nullptr, job.cluster};
+  const Schedule schedule = LowerFor(plan, inputs);
+  EXPECT_GT(Predict(schedule, plan, inputs, false).result.step_time, Duration::FromUs(20000));
+  EXPECT_NEAR(FindStepClock(schedule, inputs), 500, kLaunches);
+}
+
 TEST(StepClockTest, IsUnknownWithoutAModel) {
   LongSum job(800, 1);
   job.cluster.gpu.power.reset();
