@@ -157,12 +157,11 @@ void OpenPeers(ExecutorState& state) {
 void IndexGradients(ExecutorState& state) {
   state.gradient_of.resize(state.graph().params.size());
   state.param_with_gradient = ParamsWithGradients(state.graph());
+  state.loss_value = LossOf(state.graph());
   for (const Subgraph& subgraph : state.graph().graphs) {
     for (const GraphOutput& output : subgraph.outputs) {
       if (output.kind == GraphOutputKind::kGradient) {
         state.gradient_of[output.param.index()] = output.value;
-      } else if (output.kind == GraphOutputKind::kLoss) {
-        state.loss_value = output.value;
       }
     }
   }

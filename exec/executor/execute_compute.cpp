@@ -69,10 +69,12 @@ void ExecuteTangents(ExecutorState& state, TaskId id) {
   const int micro_steps = state.schedule().options().gradient_accumulation_steps;
   for (const Subgraph& subgraph : state.graph().graphs) {
     for (const GraphInput& input : subgraph.inputs) {
-      if (input.kind == GraphInputKind::kTangent && input.of == state.loss_value) {
+      if (input.kind == GraphInputKind::kTangent &&
+          !state.storage_buffer[state.graph().storage_of(input.value).index()].is_none()) {
         const Value& value = state.graph().value(input.value);
+        const double tangent = input.of == state.loss_value ? 1.0 / micro_steps : 0.0;
         state.frame[input.value.index()] =
-            at::full(value.shape, 1.0 / micro_steps, state.options(value.dtype));
+            at::full(value.shape, tangent, state.options(value.dtype));
       }
     }
   }

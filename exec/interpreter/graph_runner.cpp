@@ -75,12 +75,13 @@ void GraphRunner::Reset(const std::vector<at::Tensor>& inputs, double tangent) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     frame_[graph_.inputs[i].value.index()] = inputs[i];
   }
+  const ValueId loss = LossOf(graph_);
   for (const Subgraph& subgraph : graph_.graphs) {
     for (const GraphInput& input : subgraph.inputs) {
       if (input.kind == GraphInputKind::kTangent) {
         const Value& value = graph_.value(input.value);
         frame_[input.value.index()] =
-            at::full(value.shape, tangent,
+            at::full(value.shape, input.of == loss ? tangent : 0.0,
                      at::TensorOptions(ToScalarType(value.dtype)).device(program_.device()));
       }
     }

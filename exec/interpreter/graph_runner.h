@@ -38,7 +38,7 @@ class GraphRunner {
 
   /// One micro-step on these inputs (by position in Graph::inputs).
   ///
-  ///   tangent         gradient of the loss: 1 / micro-steps
+  ///   tangent         gradient of the loss: 1 / micro-steps; those of held outputs are zero
   ///   keep_gradients  false drops each gradient when its op is done, as a step that reduces at
   ///   once
   MicroStepResult Run(const std::vector<at::Tensor>& inputs, double tangent, bool keep_gradients);

@@ -95,6 +95,17 @@ bool IsMadeOnHost(const Graph& graph, OpId id, std::size_t output) {
           target == "aten::_efficient_attention_forward");
 }
 
+ValueId LossOf(const Graph& graph) {
+  for (const Subgraph& subgraph : graph.graphs) {
+    for (const GraphOutput& output : subgraph.outputs) {
+      if (output.kind == GraphOutputKind::kLoss) {
+        return output.value;
+      }
+    }
+  }
+  return {};
+}
+
 std::vector<ParamId> ParamsWithGradients(const Graph& graph) {
   std::vector<ParamId> params(graph.values.size());
   for (const Subgraph& subgraph : graph.graphs) {

@@ -25,6 +25,9 @@ StepFacts AnalyseStep(const Graph& graph);
 /// Offset Device]).
 bool IsMadeOnHost(const Graph& graph, OpId id, std::size_t output);
 
+/// The value that the step differentiates, or None() for a graph without a loss.
+ValueId LossOf(const Graph& graph);
+
 /// By value: the parameter whose gradient it is, or None().
 std::vector<ParamId> ParamsWithGradients(const Graph& graph);
 

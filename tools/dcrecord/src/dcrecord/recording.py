@@ -58,6 +58,10 @@ def record_forms(
     report(f"tracing {_size_of(workload.body)}")
     with fake_tensors(workload) as inputs, traced_as_on_cuda(workload.body, options) as attention:
         captured = _capture_or_explain(step, inputs, options)
+        to_compile = captured
+        if options.backend != "aten" and len(captured.output_names) > 1:
+            step.differentiable = True
+            to_compile = _capture_or_explain(step, inputs, options)
     options = replace(options, attention=_kernel_of(attention, options))
     report(f"finding shapes and storages of {_node_count(captured):,} nodes")
     document = describe(captured, contents, workload, options)
@@ -66,7 +70,7 @@ def record_forms(
     from dcrecord.inductor.record import compiled_documents
 
     head = {key: document[key] for key in ("options", "tokens")}
-    compiled = compiled_documents(captured, contents, options.stand_ins, report)
+    compiled = compiled_documents(to_compile, contents, options.stand_ins, report)
     return document, {name: {**head, **form} for name, form in compiled.items()}
 
 

@@ -171,7 +171,7 @@ class _GraphWriter:
         for node in graph.graph.graph.nodes:
             kind = self.captured.input_kinds.get(node.name)
             if node.op == "placeholder" and isinstance(kind, TangentAOTInput):
-                output = forward.outputs()[_output_of(kind)]
+                output = forward.outputs()[output_of(kind)]
                 tangent = self.tables.value(graph.values[node], node.name)
                 of = self.tables.find(forward.values[output])
                 self.kind_of_value[tangent] = {"kind": "tangent", "value": tangent, "of": of}
@@ -236,8 +236,8 @@ class _GraphWriter:
         return outputs
 
 
-def _output_of(kind: TangentAOTInput) -> int:
-    """Position of the output that a tangent is the gradient of: the loss is first, and alone in what is traced here."""
+def output_of(kind: TangentAOTInput) -> int:
+    """Position of the output that a tangent is the gradient of; the loss is the first."""
     return kind.output.idx if isinstance(kind.output, PlainAOTOutput) and isinstance(kind.output.idx, int) else 0
 
 

@@ -54,6 +54,7 @@ class TrainingStep(nn.Module):
     Held outputs are detached: nobody differentiates them, so the backward graph gets one tangent only,
     that of the loss.
 
+    differentiable   leaves held outputs as they are: a compiled backward takes a gradient of each, and autograd gives zeros
     autocast   device type and dtype of torch.autocast around the body's forward, or None
     hold       names of the outputs to hold, or of what they lie in; None holds all that the body returns
     names      names of the inputs, for messages
@@ -66,6 +67,7 @@ class TrainingStep(nn.Module):
         hold: tuple[str, ...] | None,
         autocast: tuple[str, torch.dtype] | None,
         names: tuple[str, ...],
+        differentiable: bool = False,
     ) -> None:
         super().__init__()
         self.body = body
@@ -73,6 +75,7 @@ class TrainingStep(nn.Module):
         self.hold = hold
         self.autocast = autocast
         self.names = names
+        self.differentiable = differentiable
 
     def forward(self, *inputs: torch.Tensor) -> dict[str, torch.Tensor]:
         if self.autocast is None:
@@ -82,7 +85,9 @@ class TrainingStep(nn.Module):
             with torch.autocast(device, dtype=dtype):
                 returned = self.call(self.body, *inputs)
         loss, others = split_loss(returned)
-        held = {name: tensor.detach() for name, tensor in others.items() if is_held(name, self.hold)}
+        held = {name: tensor for name, tensor in others.items() if is_held(name, self.hold)}
+        if not self.differentiable:
+            held = {name: tensor.detach() for name, tensor in held.items()}
         return {"loss": loss, **held}
 
 

@@ -21,7 +21,7 @@ from dcrecord.inductor.lowering import TARGETS, Lowered, Target, lower_step
 from dcrecord.inductor.no_gpu import ARCHITECTURE, PROPERTIES, gpu_to_compile_for
 from dcrecord.module_paths import ModulePaths
 from dcrecord.options import Reporter
-from dcrecord.serialise import Contents, base64_of
+from dcrecord.serialise import Contents, base64_of, output_of
 
 DEEPSPEED = "0.19.8"
 
@@ -102,7 +102,7 @@ class _StepWriter:
         buffers = self._buffers()
         inputs = self._inputs()
         forward = self._forward(lowered)
-        backward = self._backward(lowered, forward["outputs"][0]["value"])
+        backward = self._backward(lowered, [output["value"] for output in forward["outputs"]])
         unread = {entry["value"] for entry in buffers} - {
             entry["value"] for graph in (forward, backward) for entry in [*graph["inputs"], *graph["outputs"]]
         }
@@ -184,13 +184,13 @@ class _StepWriter:
         self.known.update(zip(lowered.forward_outputs[count:], returned[count:]))
         return {"direction": "forward", "inputs": self._graph_inputs(writer), "outputs": outputs, "ops": writer.ops}
 
-    def _backward(self, lowered: Lowered, loss: int) -> dict[str, Any]:
+    def _backward(self, lowered: Lowered, returned_by_forward: list[int]) -> dict[str, Any]:
         for name, described in self.captured.input_kinds.items():
             if isinstance(described, TangentAOTInput):
                 example = next(n.meta["val"] for n in self.captured.joint.graph.nodes if n.name == name)
                 value = self.tables.tensor(name, example)
                 self.known[name] = value
-                self.kind_of[value] = {"kind": "tangent", "value": value, "of": loss}
+                self.kind_of[value] = {"kind": "tangent", "value": value, "of": returned_by_forward[output_of(described)]}
         missing = [name for name in lowered.backward_inputs if name not in self.known]
         if missing:
             raise RecorderError(f"the backward needs {missing[0]}, which the forward does not return")
