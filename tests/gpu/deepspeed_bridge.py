@@ -40,10 +40,20 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--beside", default="", help="such as default,gathers: train with DeepSpeed's own schedules; no search")
     parser.add_argument("--repeat", action="store_true", help="DeepSpeed's own schedule once more: what two runs differ by")
     parser.add_argument("--trace", action="store_true", help="each job ends with a step that PyTorch's profiler traces")
+    parser.add_argument(
+        "--predictions",
+        type=Path,
+        help="folder of MODEL-stageN-MODE.json, as dc-sim simulate --json writes: such jobs also write OUT/measured/ "
+        "for dc-sim compare",
+    )
     parser.add_argument("--calibrate", action="store_true", help="first python -m dcsim_deepspeed calibrate")
     parser.add_argument("--limit", type=float, default=540, help="seconds for everything")
     parser.add_argument("--out", type=Path, required=True)
     return parser.parse_args()
+
+
+def name_of(model: str) -> str:
+    return Path(model).parent.name if model.endswith(".py") else model
 
 
 class Bridge:
@@ -122,6 +132,12 @@ class Bridge:
         command = [sys.executable, "-m", "torch.distributed.run", f"--nproc_per_node={self.arguments.gpus}"]
         command += ["--master_port=29517", "tests/gpu/deepspeed_job.py", "--model", model, "--mode", mode, *extra]
         command += ["--steps", str(self.arguments.steps), "--out", str(self.out / "results.jsonl")]
+        stage = extra[extra.index("--stage") + 1] if "--stage" in extra else "3"
+        case = f"{name_of(model)}-stage{stage}-{mode}.json"
+        if self.arguments.predictions and (self.arguments.predictions / case).exists():
+            (self.out / "measured").mkdir(exist_ok=True)
+            command += ["--predicted", str(self.arguments.predictions.absolute() / case)]
+            command += ["--measured", str(self.out / "measured" / case)]
         if self.arguments.trace:
             command += ["--trace", str(self.out / "traces")]
         return self.run(f"{model}, {mode}", command)
@@ -138,7 +154,7 @@ class Bridge:
                 command = [sys.executable, "-m", "dcsim_deepspeed", "calibrate", "--out", str(self.out / "host.yaml")]
                 self.run("calibrate", [*command, "--samples", str(self.out / "host.json")], 120)
             for model in self.arguments.models.split(","):
-                name = Path(model).parent.name if model.endswith(".py") else model
+                name = name_of(model)
                 plan = self.out / f"{name}.plan.json"
                 for stage in filter(None, self.arguments.stages.split(",")):
                     self.job(model, "default", ["--stage", stage])

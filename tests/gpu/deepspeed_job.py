@@ -114,11 +114,13 @@ def job_of_file(path: Path, device: torch.device) -> Job:
     loaded.loader.exec_module(module)
     with device:
         model, examples = module.build()
+    by_name = isinstance(examples, dict)
     model = model.to(device, torch.bfloat16)
     # For good: masks that hide nothing are not built, as in the recording. Left to itself the context would end here.
     contextlib.ExitStack().enter_context(plain_attention(model, "auto"))
     with gzip.open(path.with_name("graph.json.gz"), "rt") as file:
         fills = {entry["name"]: entry["fill"] for entry in json.load(file)["inputs"]}
+    examples = examples if by_name else dict(zip(fills, examples))
 
     def inputs(generator: torch.Generator) -> list[torch.Tensor]:
         made = []
@@ -132,7 +134,7 @@ def job_of_file(path: Path, device: torch.device) -> Job:
         return made
 
     def call(engine: Any, given: list[torch.Tensor]) -> torch.Tensor:
-        returned = engine(**dict(zip(examples, given)))
+        returned = engine(**dict(zip(examples, given))) if by_name else engine(*given)
         return returned if isinstance(returned, torch.Tensor) else returned[0]
 
     return Job(path.parent.name, model, inputs, call)
@@ -174,6 +176,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--plan", default="")
     parser.add_argument("--folder", default="", help="of the recording")
     parser.add_argument("--steps", type=int, default=50)
+    parser.add_argument("--predicted", default="", help="of dc-sim simulate --json: measures more steps beside it, unwatched")
+    parser.add_argument("--measured", default="", help="what they are written to")
     parser.add_argument("--trace", default="", help="folder for a trace of one more step, by PyTorch's profiler, of each rank")
     parser.add_argument("--out", required=True)
     return parser.parse_args()
@@ -291,6 +295,16 @@ def trace(step: Callable[[], torch.Tensor], path: Path) -> None:
             profiler.step()
 
 
+def train_unwatched(engine: Any, step: Callable[[], torch.Tensor], predicted: str, measured: str) -> None:
+    """Step behind step, as users train: nothing waits for the GPU in between."""
+    import dcsim_deepspeed
+
+    skip, steps = 3, 20
+    dcsim_deepspeed.measure(engine, measured, predicted, steps, skip)
+    for _ in range(skip + steps):
+        step()
+
+
 def describe(engine: Any, arguments: argparse.Namespace, name: str, shape: torch.Size) -> dict[str, Any]:
     import deepspeed
     import transformers
@@ -353,6 +367,8 @@ def main() -> None:
         with open(arguments.out, "a", encoding="utf-8") as stream:
             stream.write(json.dumps(line) + "\n")
         print(report or "DeepSpeed's own schedule", flush=True)
+    if arguments.predicted:
+        train_unwatched(engine, step, arguments.predicted, arguments.measured)
     if arguments.trace:
         Path(arguments.trace).mkdir(parents=True, exist_ok=True)
         mode = Path(arguments.plan).stem if arguments.plan else arguments.mode
