@@ -36,6 +36,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=50)
     parser.add_argument("--schedules", type=int, default=20000)
     parser.add_argument("--stages", default="", help="such as 1,2: DeepCompile with these ZeRO stages; no search")
+    parser.add_argument("--eager-stages", default="", help="such as 1,3: DeepSpeed without DeepCompile; no search")
     parser.add_argument("--plans", nargs="*", type=Path, default=[], help="train with these; no search")
     parser.add_argument("--beside", default="", help="such as default,gathers: train with DeepSpeed's own schedules; no search")
     parser.add_argument("--repeat", action="store_true", help="DeepSpeed's own schedule once more: what two runs differ by")
@@ -121,9 +122,10 @@ class Bridge:
         wheels = [str(each) for each in sorted(self.arguments.wheels.absolute().glob("*.whl"))]
         pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-compile", "--upgrade"]
         build = "from deepspeed.ops.op_builder.dc import DeepCompileBuilder; DeepCompileBuilder().load()"
-        return self.run("wheels", [*pip, "--target", str(self.site), *wheels]) and self.run(
-            "building DeepCompile's operators", [sys.executable, "-c", build]
-        )
+        installed = self.run("wheels", [*pip, "--target", str(self.site), *wheels])
+        if self.arguments.eager_stages and not (self.arguments.stages or self.arguments.plans or self.arguments.beside):
+            return installed
+        return installed and self.run("building DeepCompile's operators", [sys.executable, "-c", build])
 
     def job(self, model: str, mode: str, extra: list[str]) -> bool:
         if self.left() < LEAST_FOR_A_JOB:
@@ -158,11 +160,13 @@ class Bridge:
                 plan = self.out / f"{name}.plan.json"
                 for stage in filter(None, self.arguments.stages.split(",")):
                     self.job(model, "default", ["--stage", stage])
+                for stage in filter(None, self.arguments.eager_stages.split(",")):
+                    self.job(model, "eager", ["--stage", stage])
                 for path in self.arguments.plans:
                     self.job(model, "plan", ["--plan", str(path.absolute())])
                 for mode in filter(None, self.arguments.beside.split(",")):
                     self.job(model, mode, [])
-                if self.arguments.plans or self.arguments.stages or self.arguments.beside:
+                if self.arguments.plans or self.arguments.stages or self.arguments.eager_stages or self.arguments.beside:
                     continue
                 if self.job(model, "record", ["--folder", str(self.out / name)]) and self.search(name, plan):
                     self.job(model, "plan", ["--plan", str(plan)])

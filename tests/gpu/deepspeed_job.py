@@ -6,7 +6,7 @@
 Models: llama-3.2-1b, own (below), or the model.py of a workload (traces/qwen2.5-1.5b/model.py), in bfloat16.
 
 Modes: default (DeepCompile's own schedule: gathers at use, from step 5 on prefetching and selective gathers), gathers (at
-use to the end), record (as default, and its graphs are written), plan.
+use to the end), record (as default, and its graphs are written), plan; eager (DeepSpeed without DeepCompile).
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ from torch import nn
 
 # (sequences of a micro-step on each rank, tokens of one) by model.
 SHAPES = {"llama-3.2-1b": (4, 2048), "own": (8, 1024)}
+# Holds contexts open: one that nobody refers to ends.
+FOR_GOOD = contextlib.ExitStack()
 # Steps before those that are measured: DeepSpeed compiles anew at the fifth.
 WARM_UP = 10
 
@@ -116,8 +118,8 @@ def job_of_file(path: Path, device: torch.device) -> Job:
         model, examples = module.build()
     by_name = isinstance(examples, dict)
     model = model.to(device, torch.bfloat16)
-    # For good: masks that hide nothing are not built, as in the recording. Left to itself the context would end here.
-    contextlib.ExitStack().enter_context(plain_attention(model, "auto"))
+    # Masks that hide nothing are not built, as in the recording.
+    FOR_GOOD.enter_context(plain_attention(model, "auto"))
     with gzip.open(path.with_name("graph.json.gz"), "rt") as file:
         fills = {entry["name"]: entry["fill"] for entry in json.load(file)["inputs"]}
     examples = examples if by_name else dict(zip(fills, examples))
@@ -171,8 +173,8 @@ def llama(name: str, device: torch.device) -> Job:
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     parser.add_argument("--model", required=True, help="llama-3.2-1b, own, or a workload's model.py")
-    parser.add_argument("--mode", choices=["default", "gathers", "record", "plan"], required=True)
-    parser.add_argument("--stage", type=int, default=3, help="1 and 2: mode default")
+    parser.add_argument("--mode", choices=["default", "gathers", "record", "plan", "eager"], required=True)
+    parser.add_argument("--stage", type=int, default=3, help="1 and 2: modes default and eager")
     parser.add_argument("--plan", default="")
     parser.add_argument("--folder", default="", help="of the recording")
     parser.add_argument("--steps", type=int, default=50)
@@ -183,7 +185,7 @@ def parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def make_engine(model: nn.Module, batch: int, stage: int) -> Any:
+def make_engine(model: nn.Module, batch: int, stage: int, deepcompile: bool) -> Any:
     import deepspeed
 
     config = {
@@ -193,7 +195,7 @@ def make_engine(model: nn.Module, batch: int, stage: int) -> Any:
         "gradient_clipping": 0.0,
         "steps_per_print": 10**9,
         "zero_allow_untested_optimizer": True,
-        "compile": {"deepcompile": True},
+        "compile": {"deepcompile": deepcompile},
     }
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True)
     return deepspeed.initialize(model=model, model_parameters=list(model.parameters()), optimizer=optimizer, config=config)[0]
@@ -208,7 +210,7 @@ def compile_engine(engine: Any, arguments: argparse.Namespace) -> None:
         dcsim_deepspeed.record(engine, arguments.folder)
     elif arguments.mode == "gathers":
         engine.compile(schedule=[(0, ["zero3_compile"])])
-    else:
+    elif arguments.mode == "default":
         engine.compile()
 
 
@@ -341,7 +343,7 @@ def main() -> None:
     generator = torch.Generator(device=device).manual_seed(1234 + dist.get_rank())
     given = job.inputs(generator)
     shape = given[0].shape
-    engine = make_engine(job.model.train(), shape[0], arguments.stage)
+    engine = make_engine(job.model.train(), shape[0], arguments.stage, arguments.mode != "eager")
     compile_engine(engine, arguments)
 
     clock = HostClock(engine)
