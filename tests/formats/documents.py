@@ -134,6 +134,7 @@ COMMITTED = {
     "space": lambda: _files("configs/spaces/*.yaml"),
     "suite": lambda: _files("configs/suites/*.yaml"),
     "graph": lambda: _files("traces/tiny-llama/graph*.json.gz"),
+    "kernels": lambda: _files("traces/tiny-llama/kernels.json.gz"),
     "reference": lambda: _files("traces/*/reference.json"),
     "timeline": lambda: _files("traces/*/measured/*/*.timeline.json.gz"),
     "profile": _profiles,

@@ -24,7 +24,7 @@ VALIDATOR = {name: jsonschema_rs.Draft202012Validator(schema, registry=REGISTRY)
 PARTS = {"common", "plan-options"}
 # Objects whose keys no format fixes, by the end of their path.
 OPEN = re.compile(
-    r"(/versions|/recorder|graph/options|/backend/settings|/kernels/\*/(passes|configs/\*)|search/deepspeed/config|/rows/\*/values)(/.*)?$"
+    r"(/versions|/recorder|graph/options|/backend/settings|/kernels/\*/(passes|config|configs/\*)|search/deepspeed/config|/rows/\*/values)(/.*)?$"
 )
 # Keys of Chrome's trace format, which has a documentation of its own.
 CHROME = {"displayTimeUnit", "traceEvents", "pid", "tid", "cat", "bp", "sort_index"}

@@ -21,6 +21,7 @@ Records the training graph of a torch model, with no GPU, no weights and no down
   python -m dcrecord hf CONFIG [options] -o DIR the same of a model of transformers, by its config.json
   python -m dcrecord list                       the named models and their defaults
   python -m dcrecord reference WORKLOAD         losses and gradients of a reference training (has its own --help)
+  python -m dcrecord kernels WORKLOAD           its compiled forms' kernels, for dc-run on a GPU (has its own --help)
 """
 
 _EXAMPLES = """\

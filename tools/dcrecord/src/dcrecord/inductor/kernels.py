@@ -63,4 +63,9 @@ def _candidates(source: str) -> list[dict[str, int]]:
     from torch._inductor.codecache import PyCodeCache
 
     tuner = PyCodeCache.load(source).kernel
-    return [{**config.kwargs, "num_warps": config.num_warps, "num_stages": config.num_stages} for config in tuner.configs]
+    return [config_of(config) for config in tuner.configs]
+
+
+def config_of(config: Any) -> dict[str, int]:
+    """A configuration of Triton's as a document has it."""
+    return {**config.kwargs, "num_warps": config.num_warps, "num_stages": config.num_stages}
