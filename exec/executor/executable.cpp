@@ -28,7 +28,7 @@ std::string FindUnexecutable(const ScheduleOptions& options) {
 std::string FindUnexecutable(const Graph& graph) {
   for (const TritonKernel& kernel : graph.kernels) {
     if (kernel.stand_in.empty()) {
-      return "kernel " + kernel.name + " has no stand-in, by which dc-run executes it";
+      return "kernel " + kernel.name + " has no stand-in, by which CPU ranks run it";
     }
   }
   return "";

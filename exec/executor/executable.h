@@ -11,8 +11,8 @@ namespace dcsim::exec {
 /// the plan.
 std::string FindUnexecutable(const ScheduleOptions& options);
 
-/// The first kernel of a compiled graph of which the recording does not say what it computes, in a
-/// sentence; "" where there is none.
+/// The first kernel of a compiled graph of which the recording does not say what it computes, by
+/// which CPU ranks run it, in a sentence; "" where there is none.
 std::string FindUnexecutable(const Graph& graph);
 
 }  // namespace dcsim::exec

@@ -135,7 +135,7 @@ StepExecutor::State::State(const RankSetup& rank_setup)
     : setup(rank_setup),
       planned(setup.graph, setup.schedule.options()),
       streams(setup.device, setup.side_streams),
-      program(graph(), setup.device),
+      program(graph(), setup.device, setup.binaries),
       facts(AnalyseStep(graph())),
       layout(graph(), setup.schedule.options(), setup.schedule.ranks()) {}
 

@@ -35,6 +35,7 @@ struct RankSetup {
   std::uint64_t seed = 0;
   AdamW optimizer;
   SideStreams side_streams = SideStreams::kQuiet;
+  const KernelBinaries* binaries = nullptr;  // as OpProgram
 };
 
 /// Told what the host does, task by task; the profiler and the tests listen.

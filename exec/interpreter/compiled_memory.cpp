@@ -67,12 +67,24 @@ at::Tensor CompiledMemory::Find(ValueId id, const Frame& frame) const {
   return tensor;
 }
 
+bool CompiledMemory::IsThere(ValueId value, const Frame& frame) const {
+  return MemoryOf(graph_.storage_of(value), frame).defined();
+}
+
+bool CompiledMemory::CanBeStorage(const Value& value, const at::Tensor& tensor) const {
+  const auto bytes = static_cast<std::size_t>(graph_.storage(value.storage).bytes.count());
+  return tensor.storage().use_count() == 1 && tensor.storage().nbytes() >= bytes &&
+         tensor.storage_offset() == value.offset;
+}
+
 at::Tensor CompiledMemory::Place(ValueId id, at::Tensor&& result, const Frame& frame) const {
   const Value& value = graph_.value(id);
   const at::Tensor memory = MemoryOf(value.storage, frame);
   const bool is_view = memory.defined() && result.is_alias_of(memory);
   const bool laid_out = result.strides() == at::IntArrayRef(value.strides);
-  if (is_view || (is_shared_[value.storage.index()] == 0 && laid_out)) {
+  const bool is_shared = is_shared_[value.storage.index()] != 0;
+  if (is_view || (laid_out && !is_shared) ||
+      (laid_out && !memory.defined() && CanBeStorage(value, result))) {
     return std::move(result);
   }
   at::Tensor tensor = Find(id, frame);

@@ -18,12 +18,18 @@ class CompiledMemory {
   /// its storage that the frame has, or in new memory.
   at::Tensor Find(ValueId value, const Frame& frame) const;
 
-  /// What an operator returned for a value: as it is, or a copy where Find has it.
+  /// Whether Find has memory for a value that another value of the frame lies in.
+  bool IsThere(ValueId value, const Frame& frame) const;
+
+  /// What an operator returned for a value: as it is, where its memory can be that of the value's
+  /// storage, or a copy where Find has it.
   at::Tensor Place(ValueId value, at::Tensor&& result, const Frame& frame) const;
 
  private:
   /// Any tensor of the frame in this storage, or an undefined one.
   at::Tensor MemoryOf(StorageId storage, const Frame& frame) const;
+  /// Whether a tensor in memory of its own lies there as the value does in its storage.
+  bool CanBeStorage(const Value& value, const at::Tensor& tensor) const;
 
   const Graph& graph_;
   c10::Device device_;

@@ -33,9 +33,10 @@ std::vector<at::Tensor> MakeConstants(const Graph& graph, c10::Device device) {
 
 GraphRunner::GraphRunner(const Graph& graph,
                          c10::Device device,
-                         const std::vector<at::Tensor>& params)
+                         const std::vector<at::Tensor>& params,
+                         const KernelBinaries* binaries)
     : graph_(graph),
-      program_(graph, device),
+      program_(graph, device, binaries),
       params_(params),
       facts_(AnalyseStep(graph)),
       dying_(graph.ops.size()),

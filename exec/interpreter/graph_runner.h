@@ -34,7 +34,11 @@ struct MicroStepResult {
 class GraphRunner {
  public:
   /// `params` by ParamId, whole, on the device; they stay the caller's and may change between runs.
-  GraphRunner(const Graph& graph, c10::Device device, const std::vector<at::Tensor>& params);
+  /// `binaries` as OpProgram.
+  GraphRunner(const Graph& graph,
+              c10::Device device,
+              const std::vector<at::Tensor>& params,
+              const KernelBinaries* binaries = nullptr);
 
   /// One micro-step on these inputs (by position in Graph::inputs).
   ///

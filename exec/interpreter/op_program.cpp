@@ -4,7 +4,23 @@
 
 namespace dcsim::exec {
 
-OpProgram::OpProgram(const Graph& graph, c10::Device device) : graph_(graph), device_(device) {
+namespace {
+
+std::unique_ptr<PreparedCall> FindWritingCall(const Graph& graph,
+                                              const Op& op,
+                                              c10::Device device) {
+  if (op.outputs.size() != 1 || op.outputs.front().is_none() || op.returns_list) {
+    return nullptr;
+  }
+  auto call = PreparedCall::IntoMemory(graph.schemas[op.schema], op.arguments, device);
+  return call ? std::make_unique<PreparedCall>(*std::move(call)) : nullptr;
+}
+
+}  // namespace
+
+OpProgram::OpProgram(const Graph& graph, c10::Device device, const KernelBinaries* binaries)
+    : graph_(graph),
+      device_(device) {
   calls_.reserve(graph.ops.size());
   for (const Op& op : graph.ops) {
     calls_.push_back(
@@ -12,10 +28,13 @@ OpProgram::OpProgram(const Graph& graph, c10::Device device) : graph_(graph), de
                   : std::make_unique<PreparedCall>(graph.schemas[op.schema], op.arguments, device));
   }
   for (const TritonKernel& kernel : graph.kernels) {
-    kernels_.emplace_back(graph, kernel, device);
+    kernels_.push_back(MakeKernelProgram(graph, kernel, device, binaries));
   }
   if (graph.compiled) {
     memory_ = std::make_unique<CompiledMemory>(graph, device);
+    for (const Op& op : graph.ops) {
+      writing_calls_.push_back(op.launch ? nullptr : FindWritingCall(graph, op, device));
+    }
   }
   for (const std::string& schema : graph.schemas) {
     shows_storage_.push_back(schema.starts_with("aten::as_strided(") ? 1 : 0);
@@ -61,7 +80,24 @@ void OpProgram::Launch(const Op& op, Frame& frame) {
   for (const ValueId output : op.outputs) {
     frame[output.index()] = memory_->Find(output, frame);
   }
-  kernels_[op.launch->kernel].Run(op.arguments, frame);
+  kernels_[op.launch->kernel]->Run(op.arguments, frame);
+}
+
+/// Whether an op's result goes into memory that is there, as Inductor's calls of extern kernels do.
+bool OpProgram::HasMemory(OpId id, const Frame& frame) const {
+  return memory_ && writing_calls_[id.index()] != nullptr &&
+         memory_->IsThere(graph_.op(id).outputs.front(), frame);
+}
+
+void OpProgram::CallInto(OpId id, Frame& frame) {
+  const ValueId output = graph_.op(id).outputs.front();
+  const PreparedCall& call = *writing_calls_[id.index()];
+  call.Fill(frame, stack_);
+  at::Tensor tensor = memory_->Find(output, frame);
+  stack_.emplace_back(tensor);
+  call.Call(stack_);
+  frame[output.index()] = std::move(tensor);
+  stack_.clear();
 }
 
 void OpProgram::Call(OpId id, Frame& frame) {
@@ -78,7 +114,13 @@ void OpProgram::Call(OpId id, Frame& frame) {
 void OpProgram::Run(OpId id, Frame& frame) {
   const Op& op = graph_.op(id);
   try {
-    op.launch ? Launch(op, frame) : Call(id, frame);
+    if (op.launch) {
+      Launch(op, frame);
+    } else if (HasMemory(id, frame)) {
+      CallInto(id, frame);
+    } else {
+      Call(id, frame);
+    }
   } catch (const c10::OutOfMemoryError&) {
     throw;
   } catch (const c10::Error& error) {

@@ -1,6 +1,8 @@
 #include "exec/interpreter/prepared_call.h"
 
+#include <algorithm>
 #include <sstream>
+#include <utility>
 
 #include <torch/csrc/api/include/torch/version.h>
 
@@ -33,6 +35,17 @@ c10::OperatorHandle FindOperator(const std::string& recorded) {
   return *handle;
 }
 
+/// Whether an overload takes what `own` takes, in the same order, and then the tensor to write.
+bool WritesBehind(const c10::OperatorHandle& writing, const c10::OperatorHandle& own) {
+  const auto& more = writing.schema().arguments();
+  const auto& arguments = own.schema().arguments();
+  const auto same = [](const c10::Argument& one, const c10::Argument& other) {
+    return one.name() == other.name() && *one.type() == *other.type();
+  };
+  return more.size() == arguments.size() + 1 && more.back().is_out() &&
+         std::equal(arguments.begin(), arguments.end(), more.begin(), same);
+}
+
 /// Lists are shared when they are copied: a call gets one of its own, or the prototype would keep
 /// its tensors alive.
 c10::IValue CopyList(const c10::IValue& list) {
@@ -45,7 +58,23 @@ c10::IValue CopyList(const c10::IValue& list) {
 PreparedCall::PreparedCall(const std::string& schema,
                            const std::vector<Argument>& arguments,
                            c10::Device device)
-    : handle_(FindOperator(schema)) {
+    : PreparedCall(FindOperator(schema), arguments, device) {}
+
+std::optional<PreparedCall> PreparedCall::IntoMemory(const std::string& schema,
+                                                     const std::vector<Argument>& arguments,
+                                                     c10::Device device) {
+  const c10::OperatorHandle own = FindOperator(schema);
+  const auto writing = c10::Dispatcher::singleton().findSchema({own.schema().name(), "out"});
+  if (!writing || own.schema().returns().size() != 1 || !WritesBehind(*writing, own)) {
+    return std::nullopt;
+  }
+  return PreparedCall(*writing, arguments, device);
+}
+
+PreparedCall::PreparedCall(c10::OperatorHandle handle,
+                           const std::vector<Argument>& arguments,
+                           c10::Device device)
+    : handle_(std::move(handle)) {
   const auto& parameters = handle_.schema().arguments();
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const auto argument = static_cast<std::uint32_t>(i);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,12 @@ class PreparedCall {
                const std::vector<Argument>& arguments,
                c10::Device device);
 
+  /// The same operator, where it has an overload that writes its one result into a tensor that it
+  /// is given behind the arguments.
+  static std::optional<PreparedCall> IntoMemory(const std::string& schema,
+                                                const std::vector<Argument>& arguments,
+                                                c10::Device device);
+
   /// Puts the arguments onto the stack, with the frame's tensors in their places. Every tensor must
   /// be defined.
   void Fill(const Frame& frame, torch::jit::Stack& stack) const;
@@ -39,6 +46,10 @@ class PreparedCall {
 
     static constexpr std::int32_t kWhole = -1;
   };
+
+  PreparedCall(c10::OperatorHandle handle,
+               const std::vector<Argument>& arguments,
+               c10::Device device);
 
   c10::OperatorHandle handle_;
   std::vector<c10::IValue> prototype_;

@@ -46,12 +46,13 @@ double RelativeDifference(double expected, double actual) {
 
 ReferenceTraining::ReferenceTraining(const Graph& graph,
                                      const Reference& reference,
-                                     const std::string& device)
+                                     const std::string& device,
+                                     const KernelBinaries* binaries)
     : graph_(graph),
       reference_(reference),
       device_(device),
       params_(WholeParams(graph, reference.seed, device_)),
-      runner_(graph, device_, params_) {
+      runner_(graph, device_, params_, binaries) {
   at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/true);
 }
 

@@ -17,8 +17,12 @@ namespace dcsim::exec {
 class ReferenceTraining {
  public:
   /// Seed, ranks and accumulation are those of `reference`; `device` is "cpu" or "cuda". Turns
-  /// deterministic kernels on for the whole process, as the reference was made with.
-  ReferenceTraining(const Graph& graph, const Reference& reference, const std::string& device);
+  /// deterministic kernels on for the whole process, as the reference was made with. `binaries` as
+  /// OpProgram.
+  ReferenceTraining(const Graph& graph,
+                    const Reference& reference,
+                    const std::string& device,
+                    const KernelBinaries* binaries = nullptr);
 
   struct Step {
     std::vector<std::vector<double>> losses;  // [rank][micro-step]

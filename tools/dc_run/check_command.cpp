@@ -63,12 +63,12 @@ void RejectDevice(const CheckOptions& options) {
 }
 
 /// The graph to run: the workload's own, or its compiled form.
-Graph TakeGraph(const CheckOptions& options, const Workload& workload) {
+ExecutableForm TakeGraph(const CheckOptions& options, const Workload& workload) {
   if (options.backend == "aten") {
-    return workload.graph;
+    return {{workload, {}}, {}};
   }
   const AskedForm form{Backend::kInductor, options.stage};
-  return TakeExecutable({workload, {}}, form, options.workload, options.device).workload.graph;
+  return TakeExecutable({workload, {}}, form, options.device);
 }
 
 ExitCode RunCheck(const CheckOptions& options) {
@@ -77,7 +77,8 @@ ExitCode RunCheck(const CheckOptions& options) {
     throw Error("--backend " + options.backend + ": expected aten or inductor");
   }
   const Workload workload = LoadWorkload(options.workload);
-  const Graph graph = TakeGraph(options, workload);
+  const ExecutableForm form = TakeGraph(options, workload);
+  const Graph& graph = form.workload.workload.graph;
   const std::string path =
       options.reference.empty()
           ? (std::filesystem::path(options.workload) / "reference.json").string()
@@ -89,7 +90,7 @@ ExitCode RunCheck(const CheckOptions& options) {
   const double tolerance = options.exact            ? 0
                            : options.tolerance >= 0 ? options.tolerance
                                                     : DefaultTolerance(workload.graph);
-  exec::ReferenceTraining training(graph, reference, options.device);
+  exec::ReferenceTraining training(graph, reference, options.device, form.found());
   bool agrees = true;
   for (std::size_t step = 0; step < steps; ++step) {
     const auto actual = training.Run(static_cast<int>(step), step + 1 < steps);
@@ -117,8 +118,7 @@ Subcommand CheckCommand() {
         app.add_option("--reference", options->reference,
                        "file of python -m dcrecord reference; default the workload's own");
         app.add_option("--device", options->device, "cuda or cpu");
-        app.add_option("--backend", options->backend,
-                       "aten, or inductor: the compiled graph, on a CPU");
+        app.add_option("--backend", options->backend, "aten, or inductor: the compiled graph");
         AddCount(app, "--stage", options->stage, {1, 3}, "ZeRO stage of the compiled graph");
         AddCount(app, "--steps", options->steps, {0, 1'000'000}, "steps to compare; 0 all");
         app.add_option("--tolerance", options->tolerance,

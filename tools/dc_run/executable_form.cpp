@@ -1,27 +1,44 @@
 #include "tools/dc_run/executable_form.h"
 
+#include <filesystem>
 #include <iostream>
+#include <utility>
 
 #include "exec/executor/executable.h"
 #include "model/base/error.h"
+#include "tools/common/file.h"
 #include "tools/common/record_command.h"
 
 namespace dcsim {
+namespace {
 
-ProfiledWorkload TakeExecutable(const ProfiledWorkload& loaded,
-                                const AskedForm& form,
-                                const std::string& asker,
-                                const std::string& device) {
+exec::KernelBinaries TakeBinaries(const Workload& compiled) {
+  const std::string path = (std::filesystem::path(compiled.folder) / "kernels.json.gz").string();
+  const std::string made = "; made by: python -m dcrecord kernels " + compiled.folder;
+  if (!FileExists(path)) {
+    throw Error("backend inductor: GPUs run compiled kernels, and there is no " + path + made);
+  }
+  exec::KernelBinaries binaries = exec::ParseKernelBinaries(ReadFile(path), path);
+  if (const std::string fault = exec::FindUnlaunchable(compiled.graph, binaries); !fault.empty()) {
+    throw Error(path + ": " + fault + made);
+  }
+  return binaries;
+}
+
+}  // namespace
+
+ExecutableForm TakeExecutable(const ProfiledWorkload& loaded,
+                              const AskedForm& form,
+                              const std::string& device) {
+  ExecutableForm taken{TakeForm(loaded, form, std::cerr), {}};
+  const Workload& compiled = taken.workload.workload;
   if (device != "cpu") {
-    throw Error(asker + ": backend inductor: dc-run executes compiled graphs with --device cpu");
+    taken.binaries = TakeBinaries(compiled);
+  } else if (const std::string fault = exec::FindUnexecutable(compiled.graph); !fault.empty()) {
+    throw Error(FormFile(compiled.folder, form.stage) + ": " + fault +
+                "; recorded by: " + RecordCommand(compiled.graph).SetFlag("--stand-ins").Text());
   }
-  ProfiledWorkload compiled = TakeForm(loaded, form, std::cerr);
-  const Graph& graph = compiled.workload.graph;
-  if (const std::string fault = exec::FindUnexecutable(graph); !fault.empty()) {
-    throw Error(FormFile(compiled.workload.folder, form.stage) + ": " + fault +
-                "; recorded by: " + RecordCommand(graph).SetFlag("--stand-ins").Text());
-  }
-  return compiled;
+  return taken;
 }
 
 }  // namespace dcsim

@@ -1,22 +1,31 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
+#include "exec/interpreter/kernel_binaries.h"
 #include "tools/common/compiled_form.h"
 #include "tools/common/load.h"
 
 namespace dcsim {
 
-/// The compiled form of a workload that `form` asks for.
+/// A compiled form, and on GPUs its kernels.
+struct ExecutableForm {
+  ProfiledWorkload workload;
+  std::optional<exec::KernelBinaries> binaries;
+
+  const exec::KernelBinaries* found() const { return binaries ? &*binaries : nullptr; }
+};
+
+/// The compiled form of a workload that `form` asks for, with the kernels of kernels.json.gz beside
+/// it where it is for GPUs.
 ///
-///   asker    what asks for it, for errors
 ///   device   cuda or cpu
 ///
-/// Throws Error where dc-run cannot execute it: on GPUs, where a kernel has no stand-in, and as
-/// TakeForm.
-ProfiledWorkload TakeExecutable(const ProfiledWorkload& loaded,
-                                const AskedForm& form,
-                                const std::string& asker,
-                                const std::string& device);
+/// Throws Error where dc-run cannot execute it: without that file or with one of other kernels on
+/// GPUs, where a kernel has no stand-in on CPUs, and as TakeForm.
+ExecutableForm TakeExecutable(const ProfiledWorkload& loaded,
+                              const AskedForm& form,
+                              const std::string& device);
 
 }  // namespace dcsim

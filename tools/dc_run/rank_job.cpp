@@ -134,7 +134,8 @@ int RunGpuRank(const Job& job,
                                 views,
                                 job.settings.seed,
                                 {},
-                                job.settings.side_streams},
+                                job.settings.side_streams,
+                                execution.binaries},
                                identity.rank, settings);
     });
     const auto texts =

@@ -18,6 +18,7 @@ struct ExecutionCase {
   std::string plan_file;
   Plan plan;
   Schedule schedule;
+  const exec::KernelBinaries* binaries = nullptr;  // of a compiled graph on GPUs
 };
 
 /// Where and how long schedules are executed.

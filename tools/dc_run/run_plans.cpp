@@ -44,7 +44,7 @@ ExecutionSettings SettingsOf(const PlansToRun& what, const std::string& command)
 std::vector<ExecutionCase> LowerCases(const ProfiledWorkload& loaded,
                                       const Cluster* cluster,
                                       const PlansToRun& what,
-                                      std::list<ProfiledWorkload>& forms) {
+                                      std::list<ExecutableForm>& forms) {
   const auto overrides = ParseOverrides(what.overrides, "--set");
   const auto load = [&](const std::string& file, const ProfiledWorkload& form) {
     const Graph& graph = form.workload.graph;
@@ -63,9 +63,9 @@ std::vector<ExecutionCase> LowerCases(const ProfiledWorkload& loaded,
       throw Error(file + ": backend inductor: of dc-run only step executes it");
     }
     if (is_compiled) {
-      forms.push_back(TakeExecutable(loaded, asked, file, what.device));
+      forms.push_back(TakeExecutable(loaded, asked, what.device));
     }
-    const ProfiledWorkload& form = is_compiled ? forms.back() : loaded;
+    const ProfiledWorkload& form = is_compiled ? forms.back().workload : loaded;
     Plan plan = load(file, form);
     if (const std::string fault = exec::FindUnexecutable(plan.options); !fault.empty()) {
       throw Error(file + ": " + fault);
@@ -73,7 +73,8 @@ std::vector<ExecutionCase> LowerCases(const ProfiledWorkload& loaded,
     const Graph& graph = form.workload.graph;
     Schedule schedule = Lower(plan, graph, nullptr, {});
     RequireCorrect(schedule, graph);
-    cases.push_back({&graph, file, std::move(plan), std::move(schedule)});
+    cases.push_back({&graph, file, std::move(plan), std::move(schedule),
+                     is_compiled ? forms.back().found() : nullptr});
   }
   return cases;
 }
@@ -140,7 +141,7 @@ bool RunPlans(const ProfiledWorkload& loaded,
   if (!what.out.empty()) {
     RequireFolder("--out", what.out);
   }
-  std::list<ProfiledWorkload> forms;
+  std::list<ExecutableForm> forms;
   const auto cases = LowerCases(loaded, cluster, what, forms);
   return ExecuteCases(cases, settings, [&](std::size_t index, const ExecutionResult& executed) {
     if (!what.out.empty()) {

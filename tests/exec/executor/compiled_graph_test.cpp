@@ -75,7 +75,7 @@ TEST(CompiledKernelsTest, OneWithoutStandInIsNamed) {
   EXPECT_EQ(FindUnexecutable(CompiledGraph()), "");
   document["kernels"][1].erase("computes");
   const Graph graph = ParseGraph(document.dump(), "g.json");
-  EXPECT_EQ(FindUnexecutable(graph), "kernel total has no stand-in, by which dc-run executes it");
+  EXPECT_EQ(FindUnexecutable(graph), "kernel total has no stand-in, by which CPU ranks run it");
   EXPECT_EQ(ErrorText([&] { OpProgram(graph, c10::kCPU); }), "kernel total has no stand-in");
 }
 
