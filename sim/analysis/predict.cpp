@@ -190,27 +190,34 @@ SimulationOptions JobOptions(const Schedule& schedule,
              : options;
 }
 
-/// Adds what the steps of a job need beyond the one that was simulated.
-void AddLaterSteps(AllocatorStats& memory,
-                   const Schedule& schedule,
-                   std::span<const WorkCost> costs,
-                   const PredictionInputs& inputs) {
+/// Adds what the steps of a job need beyond the one that was simulated with `simulated`. Returns
+/// the options of a simulation that needs as much.
+SimulationOptions AddLaterSteps(AllocatorStats& memory,
+                                const Schedule& schedule,
+                                std::span<const WorkCost> costs,
+                                const PredictionInputs& inputs,
+                                const SimulationOptions& simulated) {
+  SimulationOptions job = JobOptions(schedule, inputs, inputs.first_steps);
   if (MemoryFollowsTime(schedule)) {
-    const Simulation job =
-        Simulate(schedule, costs, JobOptions(schedule, inputs, inputs.first_steps), {});
-    if (job.outcome == Outcome::kCompleted) {
-      memory.reserved = job.memory.reserved;
-      memory.active = job.memory.active;
+    const Simulation simulation = Simulate(schedule, costs, job, {});
+    if (simulation.outcome != Outcome::kCompleted) {
+      return simulated;
     }
-    return;
+    memory.reserved = simulation.memory.reserved;
+    memory.active = simulation.memory.active;
+    return job;
   }
-  const AllocatorConfig allocator = OptionsFor(schedule, inputs).allocator;
-  const AllocatorStats settled = SettledMemory(schedule, allocator, inputs.first_steps);
-  if (settled.reserved.peak <= allocator.capacity) {
-    memory.allocated = settled.allocated;
-    memory.active = settled.active;
-    memory.reserved = settled.reserved;
+  std::uint32_t steps = 0;
+  const AllocatorStats settled = SettledMemory(schedule, job.allocator, inputs.first_steps, &steps);
+  if (settled.reserved.peak > job.allocator.capacity) {
+    return simulated;
   }
+  memory.allocated = settled.allocated;
+  memory.active = settled.active;
+  memory.reserved = settled.reserved;
+  job.warmup_steps = std::min(inputs.first_steps.warmup, steps - 1);
+  job.measured_steps = steps - job.warmup_steps;
+  return job;
 }
 
 }  // namespace
@@ -288,7 +295,8 @@ Bytes MostReservedBy(const Schedule& schedule,
 Prediction Predict(const Schedule& schedule,
                    const Plan& plan,
                    const PredictionInputs& at_any_clock,
-                   bool keep_timeline) {
+                   bool keep_timeline,
+                   Observer* of_peaks) {
   const ClockedCosts clocked = CostsAtClock(schedule, at_any_clock);
   const std::vector<WorkCost>& costs = clocked.costs;
   PredictionInputs inputs = at_any_clock;
@@ -309,8 +317,13 @@ Prediction Predict(const Schedule& schedule,
     observers.push_back(&recorder);
   }
   Simulation simulation = Simulate(schedule, costs, options, observers);
+  SimulationOptions job = options;
   if (simulation.outcome == Outcome::kCompleted) {
-    AddLaterSteps(simulation.memory, schedule, costs, inputs);
+    job = AddLaterSteps(simulation.memory, schedule, costs, inputs, options);
+  }
+  if (of_peaks != nullptr) {
+    const std::array<Observer*, 1> listening = {of_peaks};
+    Simulate(schedule, costs, job, listening);
   }
 
   Prediction prediction;

@@ -10,6 +10,7 @@
 #include "model/ir/schedule.h"
 #include "model/ir/timeline.h"
 #include "sim/analysis/first_steps.h"
+#include "sim/engine/observer.h"
 #include "sim/engine/simulate.h"
 
 namespace dcsim {
@@ -71,12 +72,15 @@ Bytes MostReservedBy(const Schedule& schedule,
 /// (AtTypicalStep).
 ///
 ///   keep_timeline   whether the measured step is kept task by task
+///   of_peaks        hears the job from its first step on, up to the one that decides the peak of
+///                   what is reserved, or to its stop; nothing if null
 ///
 /// Throws Error when the cluster cannot price a task (EstimateWorks).
 Prediction Predict(const Schedule& schedule,
                    const Plan& plan,
                    const PredictionInputs& inputs,
-                   bool keep_timeline);
+                   bool keep_timeline,
+                   Observer* of_peaks = nullptr);
 
 /// Predicts a plan as Predict does its whole schedule, without a timeline. A step of 32 and more
 /// micro-steps is simulated from fewer, if these show that the others repeat them. Throws

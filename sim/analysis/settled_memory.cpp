@@ -60,7 +60,8 @@ bool RunStep(StepMemory& memory,
 
 AllocatorStats SettledMemory(const Schedule& schedule,
                              AllocatorConfig config,
-                             const FirstSteps& steps) {
+                             const FirstSteps& steps,
+                             std::uint32_t* replayed) {
   config.capacity = kMaxCapacity;
   StepMemory memory(schedule, config);
   constexpr auto kDone = StepMemory::Status::kDone;
@@ -76,6 +77,9 @@ AllocatorStats SettledMemory(const Schedule& schedule,
   for (std::uint32_t step = 0; step < end; ++step) {
     if (step == steps.warmup) {
       memory.ResetPeaks();
+    }
+    if (replayed != nullptr) {
+      *replayed = step + 1;
     }
     if (!RunStep(memory, step, schedule, finder)) {
       return memory.stats();

@@ -16,8 +16,10 @@ namespace dcsim {
 ///   config   of the allocator; its capacity does not matter
 ///   steps    where `measured` is nothing: until a step leaves all blocks where an earlier one that
 ///            counts left them, since from then on all repeats, or kMostSteps
+///   replayed   takes how many steps that were, those to warm up included, if not null
 AllocatorStats SettledMemory(const Schedule& schedule,
                              AllocatorConfig config,
-                             const FirstSteps& steps);
+                             const FirstSteps& steps,
+                             std::uint32_t* replayed = nullptr);
 
 }  // namespace dcsim

@@ -8,6 +8,7 @@
 #include "model/base/units.h"
 #include "model/ir/schedule.h"
 #include "model/ir/timeline.h"
+#include "sim/memory/allocator_call.h"
 #include "sim/memory/allocator_stats.h"
 
 namespace dcsim {
@@ -57,6 +58,15 @@ struct MemoryEvent {
   const AllocatorStats* stats = nullptr;
 };
 
+/// The allocator has done something for a task.
+struct AllocatorEvent {
+  TaskId task;  // None() before the first step
+  std::uint32_t step = 0;
+  SimTime time;
+  AllocatorCall call;
+  BufferId buffer;  // of kAlloc; else None()
+};
+
 /// The host begins to issue a step (`first_task` not yet issued), or all tasks of one have ended.
 struct StepEvent {
   std::uint32_t step = 0;
@@ -96,6 +106,10 @@ class Observer {
   virtual void OnTaskEnded(const TaskSpan&) {}
   virtual void OnHost(const HostSpan&) {}
   virtual void OnMemory(const MemoryEvent&) {}
+  /// Whether OnAllocator is wanted, which costs time.
+  virtual bool HearsAllocator() const { return false; }
+  /// Those of a task come together, once the task has the memory or is refused it.
+  virtual void OnAllocator(const AllocatorEvent&) {}
   /// `state`: takes what decides, besides later events, how the observer goes on; times are those
   /// since the event. Micro-steps that begin in equal states repeat.
   virtual void OnMicroStep(const MicroStepEvent&, std::vector<std::int64_t>& /*state*/) {}

@@ -127,7 +127,11 @@ bool SimulationRun::Begin() {
     result_.stop->requested = schedule_.host_pinned();
     return false;
   }
-  if (memory_.AllocateResidents() != StepMemory::Status::kDone) {
+  const StepMemory::Status residents = memory_.AllocateResidents();
+  if (memory_.keeps_log()) {
+    ReportAllocator(TaskId::None());
+  }
+  if (residents != StepMemory::Status::kDone) {
     Stopped(Outcome::kOutOfMemory, TaskId::None(), 0);
     return false;
   }

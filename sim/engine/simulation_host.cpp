@@ -88,6 +88,9 @@ void SimulationRun::StartTask() {
 }
 
 void SimulationRun::AfterMemory(StepMemory::Status status) {
+  if (memory_.keeps_log()) [[unlikely]] {
+    ReportAllocator(TaskId(host_.task));
+  }
   if (status == StepMemory::Status::kOutOfMemory) [[unlikely]] {
     Stopped(Outcome::kOutOfMemory, TaskId(host_.task), host_.step);
     return;
@@ -216,6 +219,13 @@ void SimulationRun::WakeHost() {
        AllStreamsIdle());
   if (over && host_event_ == kNever) {
     host_event_ = now_;
+  }
+}
+
+void SimulationRun::ReportAllocator(TaskId task) {
+  for (const LoggedCall& logged : memory_.TakeLog()) {
+    Notify(&Observer::OnAllocator,
+           AllocatorEvent{task, host_.step, SimTime::FromNs(now_), logged.call, logged.buffer});
   }
 }
 

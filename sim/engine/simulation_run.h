@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <limits>
@@ -81,6 +82,10 @@ class SimulationRun {
     if (schedule.repetition().left_out > 0 && rank == 0) {
       finder_.emplace(schedule);
     }
+    const auto hears = [](const Observer* observer) { return observer->HearsAllocator(); };
+    if (std::any_of(observers.begin(), observers.end(), hears)) {
+      memory_.KeepLog();
+    }
   }
 
   /// The rank alone, or with others, whose collectives wait for each other: what the first sees.
@@ -127,6 +132,7 @@ class SimulationRun {
   bool NeedsRoom();
   void WakeHost();
   void ReportMemory(TaskId task);
+  void ReportAllocator(TaskId task);
 
   // Micro-steps that repeat.
   void BeginMicroStep();

@@ -49,6 +49,9 @@ void StepMemory::Adopt(BufferId id, BlockHandle block) {
   BlockHandle& slot = Slot(id, step_);
   DCSIM_CHECK(slot == kNoBlock) << "buffer " << id.index() << " is allocated twice";
   slot = block;
+  if (allocator_.keeps_log()) [[unlikely]] {
+    logged_.push_back(id);
+  }
   live_ += schedule_.buffer(id).bytes;
   peak_live_ = std::max(peak_live_, live_);
 }
@@ -141,6 +144,17 @@ StepMemory::Status StepMemory::Resume(const StreamProgress& progress) {
   Adopt(id, allocation.block);
   rest_ = rest_.subspan(1);
   return Continue(progress);
+}
+
+std::vector<LoggedCall> StepMemory::TakeLog() {
+  std::vector<LoggedCall> log;
+  auto buffer = logged_.begin();
+  for (const AllocatorCall& call : allocator_.TakeLog()) {
+    const bool allocates = call.action == AllocatorAction::kAlloc;
+    log.push_back({call, allocates ? *buffer++ : BufferId::None()});
+  }
+  logged_.clear();
+  return log;
 }
 
 std::vector<BufferId> StepMemory::Alive() const {

@@ -17,6 +17,12 @@ struct StreamProgress {
   std::array<std::uint64_t, kStreamCount> ended{};
 };
 
+/// What the allocator did, and for an allocation whose it is.
+struct LoggedCall {
+  AllocatorCall call;
+  BufferId buffer;  // of kAlloc; else None()
+};
+
 /// The buffers of a schedule in a replayed allocator: makes a task's allocator calls, and counts
 /// the bytes that are alive as requested.
 class StepMemory {
@@ -32,6 +38,11 @@ class StepMemory {
   /// issued task has ended, then call Resume for the rest.
   Status Run(TaskId task, std::uint32_t step, const StreamProgress& progress);
   Status Resume(const StreamProgress& progress);
+
+  /// As of the allocator; a log must be kept before residents are allocated, or not at all.
+  void KeepLog() { allocator_.KeepLog(); }
+  bool keeps_log() const { return allocator_.keeps_log(); }
+  std::vector<LoggedCall> TakeLog();
 
   /// Whose request failed or waits.
   BufferId refused() const { return refused_; }
@@ -112,6 +123,7 @@ class StepMemory {
   /// successive steps can be alive. Even steps use blocks_.
   std::vector<std::pair<BufferId, BlockHandle>> odd_blocks_;
   std::vector<FirstCalls> first_calls_;
+  std::vector<BufferId> logged_;  // allocated since the log was taken, where one is kept
   std::span<const MemoryStep> rest_;
   std::uint32_t step_ = 0;
   Bytes live_;

@@ -1,5 +1,7 @@
 #include "sim/memory/allocator_state.h"
 
+#include <array>
+
 namespace dcsim {
 
 void StampCached(AllocatorState& state, BlockHandle block) {
@@ -20,11 +22,27 @@ BlockHandle CutAfter(AllocatorState& state, BlockHandle block, Bytes bytes) {
   return state.blocks.AddAfter(block, rest);
 }
 
+void LogBlock(AllocatorState& state, AllocatorAction action, const Block& block) {
+  if (state.log) [[unlikely]] {
+    state.log->push_back({.action = action,
+                          .address = block.address,
+                          .bytes = block.bytes,
+                          .requested = block.requested_bytes,
+                          .stream = StreamOfPool(block.pool),
+                          .is_small = IsSmallPool(block.pool)});
+  }
+}
+
 void RecordSegmentEvent(AllocatorState& state, SegmentEventKind kind, const Block& range) {
   state.events.push_back({.kind = kind,
                           .address = range.address,
                           .bytes = range.bytes,
                           .stream = StreamOfPool(range.pool)});
+  constexpr std::array kActions = {AllocatorAction::kSegmentAlloc, AllocatorAction::kSegmentFree,
+                                   AllocatorAction::kSegmentMap, AllocatorAction::kSegmentUnmap};
+  Block whole = range;
+  whole.requested_bytes = range.bytes;
+  LogBlock(state, kActions[static_cast<std::size_t>(kind)], whole);
   switch (kind) {
     case SegmentEventKind::kAlloc:
       state.stats.segments.Add(1);

@@ -2,10 +2,12 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "model/base/ids.h"
 #include "model/base/units.h"
+#include "sim/memory/allocator_call.h"
 #include "sim/memory/allocator_config.h"
 #include "sim/memory/allocator_stats.h"
 #include "sim/memory/block_table.h"
@@ -36,6 +38,7 @@ struct AllocatorState {
   PendingFrees pending;
   AllocatorStats stats;
   std::vector<SegmentEvent> events;
+  std::optional<std::vector<AllocatorCall>> log;  // of what nobody has taken yet, where it is kept
 
   // Age of cached blocks, kept only when garbage is collected: searches of the small and of the
   // large pool so far, and by block handle their number when the block was cached.
@@ -85,6 +88,9 @@ BlockHandle CutAfter(AllocatorState& state, BlockHandle block, Bytes bytes);
 inline bool DriverHas(const AllocatorState& state, Bytes bytes) {
   return state.stats.reserved.current + bytes <= state.config.capacity;
 }
+
+/// Logs what happens to a block, if a log is kept.
+void LogBlock(AllocatorState& state, AllocatorAction action, const Block& block);
 
 /// Writes down an exchange with the driver and counts its bytes as reserved or not.
 void RecordSegmentEvent(AllocatorState& state, SegmentEventKind kind, const Block& range);

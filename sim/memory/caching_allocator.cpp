@@ -110,6 +110,13 @@ Allocation CachingAllocator::AllocateAfterSynchronize(Bytes requested, StreamId 
   const FreeBlocks::Position position = GetFromDriver(request);
   if (position.is_end()) {
     ++state_.stats.ooms;
+    const Bytes left = state_.config.capacity - state_.stats.reserved.current;
+    Block refused;
+    refused.address = static_cast<std::uint64_t>(left.count());
+    refused.bytes = request.rounded;
+    refused.requested_bytes = requested;
+    refused.pool = static_cast<std::uint16_t>(request.pool);
+    LogBlock(state_, AllocatorAction::kOutOfMemory, refused);
     return {.status = AllocationStatus::kOutOfMemory, .block = kNoBlock};
   }
   return HandOut(request, position);
@@ -185,6 +192,7 @@ Allocation CachingAllocator::HandOut(const Request& request, FreeBlocks::Positio
   stats.allocated.Add(block.bytes);
   stats.active.Add(block.bytes);
   stats.requested.Add(request.requested);
+  LogBlock(state_, AllocatorAction::kAlloc, block);
   return {.status = AllocationStatus::kOk, .block = handle};
 }
 
@@ -201,6 +209,7 @@ void CachingAllocator::Free(BlockHandle block, std::span<const std::uint64_t> is
   Block& freed = state_.blocks[block];
   DCSIM_CHECK(freed.state == BlockState::kAllocated);
   state_.stats.allocated.Subtract(freed.bytes);
+  LogBlock(state_, AllocatorAction::kFreeRequested, freed);
   if (freed.users == 0) {
     Cache(block);
     return;
@@ -234,6 +243,7 @@ void CachingAllocator::Cache(BlockHandle block) {
   BlockTable& blocks = state_.blocks;
   FreeBlocks& free = state_.pools[blocks[block].pool].free;
   state_.stats.active.Subtract(blocks[block].bytes);
+  LogBlock(state_, AllocatorAction::kFreeCompleted, blocks[block]);
   state_.stats.requested.Subtract(blocks[block].requested_bytes);
   blocks[block].state = BlockState::kFree;
   Bytes inactive_change;
@@ -282,6 +292,10 @@ void CachingAllocator::AddState(std::span<const std::uint64_t> completed,
 void CachingAllocator::EmptyCache() {
   ReturnAllPending();
   ReleaseCachedBlocks(state_);
+}
+
+std::vector<AllocatorCall> CachingAllocator::TakeLog() {
+  return std::exchange(*state_.log, {});
 }
 
 std::vector<SegmentView> CachingAllocator::Segments() const {

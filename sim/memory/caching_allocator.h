@@ -6,6 +6,7 @@
 
 #include "model/base/ids.h"
 #include "model/base/units.h"
+#include "sim/memory/allocator_call.h"
 #include "sim/memory/allocator_config.h"
 #include "sim/memory/allocator_state.h"
 #include "sim/memory/allocator_stats.h"
@@ -118,6 +119,12 @@ class CachingAllocator {
 
   /// So many tasks of each stream are left out, which issued and completed include from now on.
   void LeaveOut(std::span<const std::uint64_t> tasks) { state_.pending.LeaveOut(tasks); }
+
+  /// From now on every action is logged, in PyTorch's order.
+  void KeepLog() { state_.log.emplace(); }
+  bool keeps_log() const { return state_.log.has_value(); }
+  /// What was logged since it was last taken. A log must be kept.
+  std::vector<AllocatorCall> TakeLog();
 
   /// The memory that the driver handed out, by address.
   std::vector<SegmentView> Segments() const;

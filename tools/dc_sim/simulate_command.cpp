@@ -6,6 +6,7 @@
 #include "model/base/error.h"
 #include "model/ir/collective_record.h"
 #include "model/ir/plan_reader.h"
+#include "sim/analysis/allocator_recorder.h"
 #include "sim/analysis/step_clock.h"
 #include "tools/common/answer_json.h"
 #include "tools/common/beside.h"
@@ -17,6 +18,7 @@
 #include "tools/dc_sim/commands.h"
 #include "tools/views/beside_text.h"
 #include "tools/views/memory_csv.h"
+#include "tools/views/memory_snapshot.h"
 #include "tools/views/result_text.h"
 #include "tools/views/schedule_dag.h"
 #include "tools/views/timeline_trace.h"
@@ -29,6 +31,7 @@ struct SimulateOptions {
   std::string json;
   std::string timeline;
   std::string memory;
+  std::string memory_snapshot;
   std::string dag;
   std::string save_plan;
   std::string save_collectives;
@@ -128,6 +131,7 @@ ExitCode RunSimulate(const SimulateOptions& options) {
   CheckOutputs({{"--json", options.json},
                 {"--timeline", options.timeline},
                 {"--memory", options.memory},
+                {"--memory-snapshot", options.memory_snapshot},
                 {"--dag", options.dag},
                 {"--save-plan", options.save_plan},
                 {"--save-collectives", options.save_collectives},
@@ -137,12 +141,18 @@ ExitCode RunSimulate(const SimulateOptions& options) {
   }
   const bool views = !options.timeline.empty() || !options.memory.empty() || !options.dag.empty();
   std::optional<Schedule> whole;
-  if (views || !options.save_collectives.empty()) {
+  AllocatorRecorder allocator;
+  const bool snapshot = !options.memory_snapshot.empty();
+  if (views || snapshot || !options.save_collectives.empty()) {
     whole = LowerStep(step);
   }
-  const Prediction prediction =
-      views ? Predict(*whole, step.plan, step.inputs(), /*keep_timeline=*/true)
-            : PredictPlan(step.plan, step.inputs());
+  const Prediction prediction = views || snapshot ? Predict(*whole, step.plan, step.inputs(), views,
+                                                            snapshot ? &allocator : nullptr)
+                                                  : PredictPlan(step.plan, step.inputs());
+  if (snapshot) {
+    WriteFile(options.memory_snapshot,
+              PrintMemorySnapshot(allocator.events(), *whole, step.workload.graph));
+  }
   if (!options.save_plan.empty()) {
     WriteFile(options.save_plan, PrintJson(PrintPlan(step.plan, step.workload.graph)));
   }
@@ -182,6 +192,8 @@ Subcommand SimulateCommand() {
             app.add_option("--timeline", options->timeline,
                            "write the step task by task, for Perfetto (ui.perfetto.dev)");
             app.add_option("--memory", options->memory, "write memory over time as CSV");
+            app.add_option("--memory-snapshot", options->memory_snapshot,
+                           "write what the allocator does, for pytorch.org/memory_viz (.pickle)");
             app.add_option("--dag", options->dag,
                            "draw the schedule on one page (.svg, .pdf, .png or .dot)");
             app.add_option("--save-plan", options->save_plan,
