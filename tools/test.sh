@@ -56,6 +56,9 @@ ctest --preset dev -L optimised -j 2 --progress || fail "tests failed"
 stage "dc-sim from Python"
 PYTHONPATH="$PWD/build/dev/python" "$VENV/bin/python" -m pytest -q tests/python || fail "tests of the Python module failed"
 
+stage "report pages in a browser"
+"$VENV/bin/python" -m pytest -q -rs tests/pages || fail "report pages failed"
+
 stage "a wheel in an empty environment"
 tests/python/check_wheel.sh build/dev || fail "the wheel failed"
 

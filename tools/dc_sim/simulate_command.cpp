@@ -19,6 +19,7 @@
 #include "tools/views/beside_text.h"
 #include "tools/views/memory_csv.h"
 #include "tools/views/memory_snapshot.h"
+#include "tools/views/report_page.h"
 #include "tools/views/result_text.h"
 #include "tools/views/schedule_dag.h"
 #include "tools/views/timeline_trace.h"
@@ -33,6 +34,7 @@ struct SimulateOptions {
   std::string memory;
   std::string memory_snapshot;
   std::string dag;
+  std::string report;
   std::string save_plan;
   std::string save_collectives;
   std::string save_deepspeed_plan;
@@ -56,7 +58,13 @@ void WriteDeepSpeedPlan(const SimulateOptions& options,
             PrintJson(PrintDeepSpeedLaunches(step.plan, recorded, graph, result)));
 }
 
-/// The views that need the step task by task.
+/// Whether a view is asked for that needs the step task by task.
+bool HasViews(const SimulateOptions& options) {
+  return !options.timeline.empty() || !options.memory.empty() || !options.dag.empty() ||
+         !options.report.empty();
+}
+
+/// These views, but for the report, which also has what stands beside.
 void WriteViews(const SimulateOptions& options,
                 const Schedule& schedule,
                 const Graph& graph,
@@ -133,13 +141,14 @@ ExitCode RunSimulate(const SimulateOptions& options) {
                 {"--memory", options.memory},
                 {"--memory-snapshot", options.memory_snapshot},
                 {"--dag", options.dag},
+                {"--report", options.report},
                 {"--save-plan", options.save_plan},
                 {"--save-collectives", options.save_collectives},
                 {"--save-deepspeed-plan", options.save_deepspeed_plan}});
   if (!options.save_deepspeed_plan.empty()) {
     RequireDeepSpeedPlan(step.plan, step.workload.graph);
   }
-  const bool views = !options.timeline.empty() || !options.memory.empty() || !options.dag.empty();
+  const bool views = HasViews(options);
   std::optional<Schedule> whole;
   AllocatorRecorder allocator;
   const bool snapshot = !options.memory_snapshot.empty();
@@ -167,7 +176,13 @@ ExitCode RunSimulate(const SimulateOptions& options) {
   if (prediction.timeline) {
     WriteViews(options, *whole, step.workload.graph, *prediction.timeline);
   }
-  WriteAnswer(options, prediction.result, step.cluster, CompareWithTrace(trace, step, prediction));
+  const std::optional<Beside> beside = CompareWithTrace(trace, step, prediction);
+  if (!options.report.empty()) {
+    const ReportedStep reported{prediction.result,   step.cluster,         *whole,
+                                step.workload.graph, *prediction.timeline, beside};
+    WriteFile(options.report, PrintReportPage(reported, AnsweringVersion()));
+  }
+  WriteAnswer(options, prediction.result, step.cluster, beside);
   return prediction.result.outcome == "completed" ? ExitCode::kDone : ExitCode::kAnswerIsNo;
 }
 
@@ -196,6 +211,8 @@ Subcommand SimulateCommand() {
                            "write what the allocator does, for pytorch.org/memory_viz (.pickle)");
             app.add_option("--dag", options->dag,
                            "draw the schedule on one page (.svg, .pdf, .png or .dot)");
+            app.add_option("--report", options->report,
+                           "write verdict, timeline and memory as one page (.html)");
             app.add_option("--save-plan", options->save_plan,
                            "write the plan with every decision spelled out");
             app.add_option("--save-collectives", options->save_collectives,

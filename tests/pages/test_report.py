@@ -1,0 +1,107 @@
+"""Pages of `dc-sim simulate --report`, drawn by a browser without a network, at a desk's and a telephone's width."""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+PROGRAM = pathlib.Path(os.environ.get("DCSIM_BIN", SOURCE / "build/dev/bin")) / "dc-sim"
+BROWSER = shutil.which("chromium")
+
+# What the page looks like once it is drawn: a chart's canvas by its number of colours.
+PROBE = """<script>addEventListener("load", () => setTimeout(() => {
+  const colours = canvas => new Set(new Uint32Array(
+    canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.buffer)).size;
+  parent.postMessage({
+    verdict: document.getElementById("verdict").innerText,
+    charts: Object.fromEntries([...document.querySelectorAll(".chart")].map(
+      chart => [chart.id, colours(chart.querySelector("canvas"))])),
+    small: [...document.querySelectorAll("body *:not(script)")].filter(
+      element => element.innerText && parseFloat(getComputedStyle(element).fontSize) < 12).length,
+    needed: document.documentElement.scrollWidth, width: innerWidth}, "*");
+}, 500))</script>"""
+# A window is no narrower than 500 pixels, a frame is.
+FRAME = """<title></title><script>addEventListener("message", event => document.title = JSON.stringify(event.data))</script>
+<iframe src="probed.html" style="width:{width}px;height:4000px;border:0"></iframe>"""
+
+TINY = ["traces/tiny-llama", "--cluster", "h200-2", "--plan", "zero3"]
+# By case: what is asked, and the charts that the page has.
+CASES = {
+    "fits": (
+        ["traces/tiny-llama", "--cluster", "h200-8", "--plan", "zero3-deepcompile"],
+        {"parts", "timeline", "memory", "communication"},
+    ),
+    "many-tasks": (
+        ["traces/llama-3-8b", "--cluster", "h200-8", "--plan", "zero3", "--set", "gradient_accumulation_steps=16"],
+        {"parts", "timeline", "memory", "communication"},
+    ),
+    "beside": (
+        ["traces/llama-3.2-1b-cudnn", "--cluster", "h200-1", "--plan", "zero1-deepcompile",
+         "--beside", "tests/data/kineto/llama-3.2-1b-zero1.json.gz"],
+        {"parts", "timeline", "memory", "beside"},
+    ),
+    "out-of-memory": (
+        [*TINY, "--cluster-set", "gpu.memory=2500 MB", "--set", "reduce_bucket=2000000000 elements"],
+        {"timeline", "memory"},
+    ),
+    "no-room-for-weights": (["traces/qwen3-8b", "--cluster", "h200-1", "--plan", "zero1",
+                             "--cluster-set", "gpu.memory=20 GB"], set()),
+}
+
+
+def ask(words, page):
+    """Runs dc-sim, whose first line is the verdict."""
+    run = subprocess.run([PROGRAM, "simulate", *words, "--report", page], cwd=SOURCE, capture_output=True, text=True,
+                         check=False)
+    assert run.returncode in (0, 1), run.stderr
+    return run.stdout.splitlines()[0]
+
+
+def test_the_same_question_gives_the_same_page(tmp_path):
+    ask(TINY, tmp_path / "a.html")
+    ask(TINY, tmp_path / "b.html")
+    assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
+
+
+def test_a_page_asks_no_network_and_stays_small(tmp_path):
+    ask(CASES["many-tasks"][0], tmp_path / "page.html")
+    data = re.search(r'<script id="data"[^>]*>(.*?)</script>', (tmp_path / "page.html").read_text(), flags=re.S)
+    assert len(data.group(1)) < 3_000_000
+    bare = re.sub(r"<script.*?</script>", "", (tmp_path / "page.html").read_text(), flags=re.S)
+    assert not re.findall(r"(?:src|href)\s*=|url\(|@import", bare)
+
+
+@pytest.mark.parametrize("out", ["missing/page.html", "."])
+def test_a_page_that_cannot_be_written_is_bad_input(tmp_path, out):
+    run = subprocess.run([PROGRAM, "simulate", *TINY, "--report", tmp_path / out, "--json", tmp_path / "a.json"],
+                         cwd=SOURCE, capture_output=True, text=True, check=False)
+    assert run.returncode == 2 and run.stdout == "" and len(run.stderr.splitlines()) == 1
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(BROWSER is None, reason="chromium is not installed: apt-get install chromium")
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("case", CASES)
+def test_a_browser_draws_it(tmp_path, case, width):
+    words, charts = CASES[case]
+    verdict = ask(words, tmp_path / "page.html")
+    (tmp_path / "probed.html").write_text((tmp_path / "page.html").read_text() + PROBE)
+    (tmp_path / "frame.html").write_text(FRAME.format(width=width))
+    run = subprocess.run(
+        [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND",
+         "--enable-logging=stderr", f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1400,4000",
+         "--virtual-time-budget=10000", "--dump-dom", (tmp_path / "frame.html").as_uri()],
+        capture_output=True, text=True, timeout=120, check=True,
+    )
+    assert "CONSOLE" not in run.stderr, [line for line in run.stderr.splitlines() if "CONSOLE" in line]
+    seen = json.loads(re.search(r"<title>(.*?)</title>", run.stdout).group(1).replace("&amp;", "&"))
+    assert seen["verdict"] == verdict
+    assert seen["charts"].keys() == charts
+    assert all(colours > 5 for colours in seen["charts"].values()), seen["charts"]
+    assert seen["needed"] <= seen["width"] == width
+    assert seen["small"] == 0

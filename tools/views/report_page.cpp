@@ -1,0 +1,107 @@
+#include "tools/views/report_page.h"
+
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "tools/views/beside_text.h"
+#include "tools/views/result_text.h"
+#include "tools/views/step_detail.h"
+
+namespace dcsim {
+
+// Files that the build embeds (cmake/embed.cmake).
+extern const std::string_view kReportTemplate;  // tools/views/report.html
+extern const std::string_view kEcharts;         // tools/third_party/echarts
+
+namespace {
+
+Json PrintRow(std::string_view label, Duration measured, Duration predicted) {
+  return {{"label", label}, {"measured_ns", measured.ns()}, {"predicted_ns", predicted.ns()}};
+}
+
+/// Classes of kernels that either side has, and what no kernel fills; the step itself.
+Json PrintComparison(const Beside& beside) {
+  Json rows = Json::array();
+  for (std::size_t i = 0; i < kWorkClasses; ++i) {
+    if (beside.measured[i].time != Duration() || beside.predicted[i].time != Duration()) {
+      rows.push_back(PrintRow(WorkClassLabel(static_cast<WorkClass>(i)), beside.measured[i].time,
+                              beside.predicted[i].time));
+    }
+  }
+  rows.push_back(
+      PrintRow("exposed communication", beside.exposed.measured, beside.exposed.predicted));
+  rows.push_back(PrintRow("idle", beside.idle.measured, beside.idle.predicted));
+  return {{"trace", beside.file},
+          {"step", PrintRow("step time", beside.step.measured, beside.step.predicted)},
+          {"rows", std::move(rows)},
+          {"text", PrintBesideText(beside)}};
+}
+
+/// The template with each mark replaced, in their order; what replaces them is not looked at.
+std::string Fill(std::string_view text,
+                 const std::array<std::pair<std::string_view, std::string>, 5>& marks) {
+  std::string page;
+  for (const auto& [mark, value] : marks) {
+    const std::size_t at = text.find(mark);
+    page += text.substr(0, at);
+    page += value;
+    text.remove_prefix(at + mark.size());
+  }
+  return page.append(text);
+}
+
+}  // namespace
+
+std::string PrintScriptJson(const Json& document) {
+  std::string safe;
+  for (const char c :
+       document.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace)) {
+    if (c == '<') {
+      safe += "\\u003c";
+    } else {
+      safe += c;
+    }
+  }
+  return safe;
+}
+
+std::string EscapeHtml(std::string_view text) {
+  std::string escaped;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        escaped += "&amp;";
+        break;
+      case '<':
+        escaped += "&lt;";
+        break;
+      case '"':
+        escaped += "&quot;";
+        break;
+      default:
+        escaped += c;
+    }
+  }
+  return escaped;
+}
+
+std::string PrintReportPage(const ReportedStep& step, const Json& versions) {
+  const std::string text = PrintResultText(step.result, step.cluster);
+  const std::string verdict = text.substr(0, text.find('\n'));
+  const std::string title = EscapeHtml(TitleOf(step.result, step.cluster));
+  const Json data = {
+      {"versions", versions},
+      {"text", text},
+      {"result", PrintResult(step.result)},
+      {"step", PrintStepDetail(step.timeline, step.schedule, step.graph)},
+      {"beside", step.beside ? PrintComparison(*step.beside) : Json(nullptr)},
+  };
+  return Fill(kReportTemplate, {{{"@TITLE@", title},
+                                 {"@VERDICT@", EscapeHtml(verdict)},
+                                 {"@HEADING@", title},
+                                 {"@DATA@", PrintScriptJson(data)},
+                                 {"@LIBRARY@", std::string(kEcharts)}}});
+}
+
+}  // namespace dcsim
