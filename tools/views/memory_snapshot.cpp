@@ -93,7 +93,8 @@ class SnapshotWriter {
   }
 
   Frame FrameOfOp(std::string_view tensor, OpId op) const {
-    return {graph_.modules[graph_.op(op).module],
+    const std::string& module = graph_.modules[graph_.op(op).module];
+    return {module.empty() ? "outside of modules" : module,
             std::string(tensor) + " " + std::string(graph_.target(op)),
             static_cast<std::int64_t>(op.index())};
   }
