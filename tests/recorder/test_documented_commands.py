@@ -14,6 +14,7 @@ from conftest import ROOT
 from dcrecord.command_line import main, run_list
 from dcrecord.errors import RecorderError
 from dcrecord.graph_file import read_document
+from dcrecord.kernels_command import kernels_parser
 from dcrecord.record_options import read_request, record_parser
 from dcrecord.reference_command import reference_parser
 from graph_checker import faults_of
@@ -57,6 +58,8 @@ def read(words: str) -> None:
         run_list(others)
     elif first == "reference":
         reference_parser().read(others)
+    elif first == "kernels":
+        kernels_parser().read(others)
     elif first == "hf":
         record_parser(of_file=True).read(others)
     else:

@@ -107,10 +107,14 @@ def _run(document: dict[str, Any], module: nn.Module, x: torch.Tensor) -> tuple[
     given |= interpreter.buffers() | {document["inputs"][0]["value"]: x}
     forward, backward = document["graphs"]
     given |= interpreter.run(forward, given)
-    loss = given[next(entry["value"] for entry in forward["outputs"] if entry["kind"] == "loss")]
-    loss = loss.clone()
-    tangent = {entry["value"]: torch.ones_like(loss) for entry in backward["inputs"] if entry["kind"] == "tangent"}
-    results = interpreter.run(backward, {**given, **tangent})
+    returned = next(entry["value"] for entry in forward["outputs"] if entry["kind"] == "loss")
+    loss = given[returned].clone()
+    tangents = {
+        entry["value"]: torch.full_like(given[entry["of"]], 1.0 if entry["of"] == returned else 0.0)
+        for entry in backward["inputs"]
+        if entry["kind"] == "tangent"
+    }
+    results = interpreter.run(backward, {**given, **tangents})
     names = [entry["name"] for entry in document["params"]]
     gradients = {names[entry["param"]]: results[entry["value"]] for entry in backward["outputs"]}
     return loss, gradients, {entry["name"]: given[entry["value"]] for entry in document["buffers"]}

@@ -134,10 +134,12 @@ class ReferenceTraining:
             given[entry["value"]] = self.interpreter.place(entry["value"], data)
         forward, backward = self.document["graphs"]
         given |= self.interpreter.run(forward, given)
-        loss = given[next(output["value"] for output in forward["outputs"] if output["kind"] == "loss")]
-        tangent = next((entry["value"] for entry in backward["inputs"] if entry["kind"] == "tangent"), None)
-        if tangent is not None:
-            given[tangent] = torch.full_like(loss, 1.0 / self.settings.accumulation)
+        returned = next(output["value"] for output in forward["outputs"] if output["kind"] == "loss")
+        loss = given[returned]
+        for entry in backward["inputs"]:
+            if entry["kind"] == "tangent":
+                of_loss = entry["of"] == returned
+                given[entry["value"]] = torch.full_like(given[entry["of"]], 1.0 / self.settings.accumulation if of_loss else 0.0)
         results = self.interpreter.run(backward, given)
         gradients = {output["param"]: results[output["value"]].float() for output in backward["outputs"]}
         return float(loss), gradients
