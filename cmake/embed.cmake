@@ -1,4 +1,4 @@
-# dcsim_embed(TARGET NAME FILE): the text of FILE in TARGET, as `extern const std::string_view NAME` of
+# dcsim_embed(TARGET NAME FILE): the text of FILE in TARGET, what `std::string_view NAME()` gives, of
 # namespace dcsim. The text holds no `)dcsim"`.
 function(dcsim_embed target name file)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})

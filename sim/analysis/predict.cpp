@@ -292,6 +292,24 @@ Bytes MostReservedBy(const Schedule& schedule,
   return MostReserved(schedule, costs, JobOptions(schedule, inputs, few));
 }
 
+namespace {
+
+/// Of the steps that are predicted: a job whose memory may run out goes through its first steps.
+SimulationOptions StepOptions(const Schedule& schedule,
+                              std::span<const WorkCost> costs,
+                              const PredictionInputs& inputs,
+                              Bytes most) {
+  SimulationOptions options = OptionsFor(schedule, inputs);
+  if (most <= options.allocator.capacity) {
+    return options;
+  }
+  FirstSteps up_to_one = inputs.first_steps;
+  up_to_one.measured = 1;
+  return AtTypicalStep(schedule, costs, JobOptions(schedule, inputs, up_to_one));
+}
+
+}  // namespace
+
 Prediction Predict(const Schedule& schedule,
                    const Plan& plan,
                    const PredictionInputs& at_any_clock,
@@ -301,13 +319,8 @@ Prediction Predict(const Schedule& schedule,
   const std::vector<WorkCost>& costs = clocked.costs;
   PredictionInputs inputs = at_any_clock;
   inputs.clock_mhz = clocked.clock_mhz;
-  SimulationOptions options = OptionsFor(schedule, inputs);
   const Bytes most = MostReservedBy(schedule, costs, inputs);
-  if (most > options.allocator.capacity) {
-    FirstSteps up_to_one = inputs.first_steps;
-    up_to_one.measured = 1;
-    options = AtTypicalStep(schedule, costs, JobOptions(schedule, inputs, up_to_one));
-  }
+  const SimulationOptions options = StepOptions(schedule, costs, inputs, most);
   StepMetrics metrics(schedule, costs, options.warmup_steps, options.start_gap);
   PeakClasses classes(schedule, options.warmup_steps);
   StepPhases phases(schedule, inputs.graph, options.warmup_steps);

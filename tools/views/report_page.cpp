@@ -11,8 +11,8 @@
 namespace dcsim {
 
 // Files that the build embeds (cmake/embed.cmake).
-extern const std::string_view kReportTemplate;  // tools/views/report.html
-extern const std::string_view kEcharts;         // tools/third_party/echarts
+std::string_view ReportTemplate();  // tools/views/report.html
+std::string_view Echarts();         // tools/third_party/echarts
 
 namespace {
 
@@ -97,11 +97,11 @@ std::string PrintReportPage(const ReportedStep& step, const Json& versions) {
       {"step", PrintStepDetail(step.timeline, step.schedule, step.graph)},
       {"beside", step.beside ? PrintComparison(*step.beside) : Json(nullptr)},
   };
-  return Fill(kReportTemplate, {{{"@TITLE@", title},
-                                 {"@VERDICT@", EscapeHtml(verdict)},
-                                 {"@HEADING@", title},
-                                 {"@DATA@", PrintScriptJson(data)},
-                                 {"@LIBRARY@", std::string(kEcharts)}}});
+  return Fill(ReportTemplate(), {{{"@TITLE@", title},
+                                  {"@VERDICT@", EscapeHtml(verdict)},
+                                  {"@HEADING@", title},
+                                  {"@DATA@", PrintScriptJson(data)},
+                                  {"@LIBRARY@", std::string(Echarts())}}});
 }
 
 }  // namespace dcsim
