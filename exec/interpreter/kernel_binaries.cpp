@@ -109,10 +109,7 @@ std::string FindUnlaunchable(const TritonKernel& kernel, const KernelBinaries& b
       return "takes " + argument.name + " of type " + argument.type + ", which dc-run cannot pass";
     }
   }
-  if (const std::string fault = FindGridFault(kernel.grid, binary.config); !fault.empty()) {
-    return fault;
-  }
-  return "";
+  return FindGridFault(kernel.grid, binary.config);
 }
 
 }  // namespace

@@ -38,9 +38,6 @@ Resting RestingKernels(const Schedule& schedule,
                        const Graph& graph,
                        const std::vector<WorkCost>& costs) {
   Resting resting{costs, {}};
-  if (!HasLongRests(schedule)) {
-    return resting;
-  }
   const std::vector<std::int64_t> times = TimesInStep(schedule);
   for (const Task& task : schedule.tasks()) {
     WorkCost& cost = resting.others[task.work.index()];
@@ -66,10 +63,11 @@ ClockedCosts CostsAtClock(const Schedule& schedule, const PredictionInputs& inpu
   double& clock = at_clock.clock_mhz;
   clock = ProfiledClock(inputs.profile, *power);
   std::vector<WorkCost> costs = CostsAt(schedule, inputs, clock);
-  const Resting resting = RestingKernels(schedule, inputs.graph, costs);
+  const bool has_long_rests = HasLongRests(schedule);
+  const Resting resting =
+      has_long_rests ? RestingKernels(schedule, inputs.graph, costs) : Resting{costs, {}};
   const double energy =
       StepEnergy(schedule, inputs.graph, inputs.profile, inputs.cluster, resting.others);
-  const bool has_long_rests = HasLongRests(schedule);
   for (int round = 0; round < kRounds; ++round) {
     const SimulationOptions options = OptionsFor(schedule, at_clock);
     StepMetrics metrics(schedule, costs, options.warmup_steps, options.start_gap);

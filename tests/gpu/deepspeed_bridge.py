@@ -127,14 +127,13 @@ class Bridge:
             return installed
         return installed and self.run("building DeepCompile's operators", [sys.executable, "-c", build])
 
-    def job(self, model: str, mode: str, extra: list[str]) -> bool:
+    def job(self, model: str, mode: str, *extra: str, stage: str = "3") -> bool:
         if self.left() < LEAST_FOR_A_JOB:
             self.say(f"{model}, {mode}: left out, {self.left():.0f} s are left")
             return False
         command = [sys.executable, "-m", "torch.distributed.run", f"--nproc_per_node={self.arguments.gpus}"]
-        command += ["--master_port=29517", "tests/gpu/deepspeed_job.py", "--model", model, "--mode", mode, *extra]
+        command += ["--master_port=29517", "tests/gpu/deepspeed_job.py", "--model", model, "--mode", mode, "--stage", stage, *extra]
         command += ["--steps", str(self.arguments.steps), "--out", str(self.out / "results.jsonl")]
-        stage = extra[extra.index("--stage") + 1] if "--stage" in extra else "3"
         case = f"{name_of(model)}-stage{stage}-{mode}.json"
         if self.arguments.predictions and (self.arguments.predictions / case).exists():
             (self.out / "measured").mkdir(exist_ok=True)
@@ -159,19 +158,19 @@ class Bridge:
                 name = name_of(model)
                 plan = self.out / f"{name}.plan.json"
                 for stage in filter(None, self.arguments.stages.split(",")):
-                    self.job(model, "default", ["--stage", stage])
+                    self.job(model, "default", stage=stage)
                 for stage in filter(None, self.arguments.eager_stages.split(",")):
-                    self.job(model, "eager", ["--stage", stage])
+                    self.job(model, "eager", stage=stage)
                 for path in self.arguments.plans:
-                    self.job(model, "plan", ["--plan", str(path.absolute())])
+                    self.job(model, "plan", "--plan", str(path.absolute()))
                 for mode in filter(None, self.arguments.beside.split(",")):
-                    self.job(model, mode, [])
+                    self.job(model, mode)
                 if self.arguments.plans or self.arguments.stages or self.arguments.eager_stages or self.arguments.beside:
                     continue
-                if self.job(model, "record", ["--folder", str(self.out / name)]) and self.search(name, plan):
-                    self.job(model, "plan", ["--plan", str(plan)])
+                if self.job(model, "record", "--folder", str(self.out / name)) and self.search(name, plan):
+                    self.job(model, "plan", "--plan", str(plan))
                 if self.arguments.repeat:
-                    self.job(model, "default", [])
+                    self.job(model, "default")
         self.compare()
         return 1 if self.failed else 0
 

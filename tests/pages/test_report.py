@@ -1,17 +1,15 @@
 """Pages of `dc-sim simulate --report`, drawn by a browser without a network, at a desk's and a telephone's width."""
 
-import json
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 
 import pytest
+from browser import BROWSER, draw
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = pathlib.Path(os.environ.get("DCSIM_BIN", SOURCE / "build/dev/bin")) / "dc-sim"
-BROWSER = shutil.which("chromium")
 
 # What the page looks like once it is drawn: a chart's canvas by its number of colours.
 PROBE = """<script>addEventListener("load", () => setTimeout(() => {
@@ -25,10 +23,6 @@ PROBE = """<script>addEventListener("load", () => setTimeout(() => {
       element => element.innerText && parseFloat(getComputedStyle(element).fontSize) < 12).length,
     needed: document.documentElement.scrollWidth, width: innerWidth}, "*");
 }, 500))</script>"""
-# A window is no narrower than 500 pixels, a frame is.
-FRAME = """<title></title><script>addEventListener("message", event => document.title = JSON.stringify(event.data))</script>
-<iframe src="probed.html" style="width:{width}px;height:4000px;border:0"></iframe>"""
-
 TINY = ["traces/tiny-llama", "--cluster", "h200-2", "--plan", "zero3"]
 # By case: what is asked, and the charts that the page has.
 CASES = {
@@ -90,16 +84,8 @@ def test_a_page_that_cannot_be_written_is_bad_input(tmp_path, out):
 def test_a_browser_draws_it(tmp_path, case, width):
     words, charts = CASES[case]
     verdict = ask(words, tmp_path / "page.html")
-    (tmp_path / "probed.html").write_text((tmp_path / "page.html").read_text() + PROBE)
-    (tmp_path / "frame.html").write_text(FRAME.format(width=width))
-    run = subprocess.run(
-        [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND",
-         "--enable-logging=stderr", f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1400,4000",
-         "--virtual-time-budget=10000", "--dump-dom", (tmp_path / "frame.html").as_uri()],
-        capture_output=True, text=True, timeout=120, check=True,
-    )
-    assert "CONSOLE" not in run.stderr, [line for line in run.stderr.splitlines() if "CONSOLE" in line]
-    seen = json.loads(re.search(r"<title>(.*?)</title>", run.stdout).group(1).replace("&amp;", "&"))
+    seen, logged = draw(tmp_path, (tmp_path / "page.html").read_text(), PROBE, width, 4000)
+    assert "CONSOLE" not in logged, [line for line in logged.splitlines() if "CONSOLE" in line]
     assert seen["verdict"] == verdict
     assert seen["charts"].keys() == charts
     assert all(colours > 5 for colours in seen["charts"].values()), seen["charts"]

@@ -4,10 +4,12 @@ import json
 import os
 import pathlib
 import subprocess
+import sys
 
 import pytest
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(SOURCE / "tests/support"))
 PROGRAM = pathlib.Path(os.environ.get("DCSIM_BIN", SOURCE / "build/dev/bin")) / "dc-sim"
 
 

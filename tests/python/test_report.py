@@ -1,18 +1,15 @@
 """Reports are one file that a browser draws without a network, at a telephone's width, too."""
 
-import json
 import re
-import shutil
-import subprocess
 
 import dcsim
 import pytest
+from browser import BROWSER, draw
 
 pytest.importorskip("plotly")
 pytestmark = pytest.mark.filterwarnings("ignore::dcsim.InputNote")
 
-BROWSER = shutil.which("chromium")
-# What the page looks like once it is drawn. A window is no narrower than 500 pixels, a frame is.
+# What the page looks like once it is drawn.
 PROBE = """<script>addEventListener("load", () => setTimeout(() => {
   const plots = [...document.querySelectorAll(".js-plotly-plot")];
   parent.postMessage({
@@ -20,8 +17,6 @@ PROBE = """<script>addEventListener("load", () => setTimeout(() => {
     needed: document.documentElement.scrollWidth, width: innerWidth,
     traces: plots.map(plot => plot.querySelectorAll(".trace, .bars .point").length)}, "*");
 }, 500))</script>"""
-FRAME = """<script>addEventListener("message", event => document.title = JSON.stringify(event.data))</script>
-<iframe src="probed.html" style="width:{width}px;height:3000px;border:0"></iframe>"""
 
 
 @pytest.fixture
@@ -73,17 +68,7 @@ def test_what_was_not_measured_is_refused(program, tmp_path):
 @pytest.mark.skipif(BROWSER is None, reason="chromium is not installed")
 @pytest.mark.parametrize("width", [390, 1280])
 def test_a_browser_draws_it(page, tmp_path, width):
-    probed = tmp_path / "probed.html"
-    probed.write_text(page[0].read_text().replace("</body>", PROBE + "</body>"))
-    frame = tmp_path / "frame.html"
-    frame.write_text("<title></title>" + FRAME.format(width=width))
-    run = subprocess.run(
-        [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND",
-         f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1400,3000", "--virtual-time-budget=10000",
-         "--dump-dom", frame.as_uri()],
-        capture_output=True, text=True, timeout=120, check=True,
-    )
-    seen = json.loads(re.search(r"<title>(.*?)</title>", run.stdout).group(1))
+    seen, _ = draw(tmp_path, page[0].read_text(), PROBE, width, 3000)
     assert seen["plots"] == seen["drawn"] == 3
     assert seen["needed"] <= seen["width"] == width
     assert all(count > 0 for count in seen["traces"])

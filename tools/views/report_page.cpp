@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tools/views/beside_text.h"
+#include "tools/views/markup.h"
 #include "tools/views/result_text.h"
 #include "tools/views/step_detail.h"
 
@@ -67,23 +68,7 @@ std::string PrintScriptJson(const Json& document) {
 }
 
 std::string EscapeHtml(std::string_view text) {
-  std::string escaped;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '"':
-        escaped += "&quot;";
-        break;
-      default:
-        escaped += c;
-    }
-  }
-  return escaped;
+  return EscapeMarkup(text, "&<\"");
 }
 
 std::string PrintReportPage(const ReportedStep& step, const Json& versions) {

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "model/base/error.h"
+#include "tools/views/markup.h"
 
 namespace dcsim {
 namespace {
@@ -26,27 +27,6 @@ double TickStep(double range) {
     }
   }
   return 10 * power;
-}
-
-/// Text between two tags.
-std::string Escaped(const std::string& text) {
-  std::string escaped;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      default:
-        escaped += c;
-    }
-  }
-  return escaped;
 }
 
 std::string Attributes(const std::string& style) {
@@ -94,7 +74,7 @@ void SvgCanvas::Text(SvgPoint at,
                      const std::string& text,
                      const std::string& style) {
   svg_ += "<text x=\"" + SvgNumber(at.x) + "\" y=\"" + SvgNumber(at.y) + "\" text-anchor=\"" +
-          anchor + "\"" + Attributes(style) + ">" + Escaped(text) + "</text>\n";
+          anchor + "\"" + Attributes(style) + ">" + EscapeMarkup(text, "&<>") + "</text>\n";
 }
 
 void SvgCanvas::Line(SvgPoint from, SvgPoint to, const std::string& style) {
