@@ -40,15 +40,22 @@ Launched Find(const KernelTraits& of) {
   return {*of.op, *of.triton};
 }
 
-/// Elements of softmaxes that are put together while they are read.
-std::int64_t OnlineSoftmax(const Launched& of) {
-  return of.kernel.math.combines_softmax ? of.written_elements() * of.Number("r0_numel") : 0;
-}
-
-/// Elements whose sine or cosine is computed.
-std::int64_t Trigonometric(const Launched& of) {
-  const std::int64_t calls = of.kernel.math.trigonometric_calls;
-  return calls == 0 ? 0 : calls * of.written_elements() * of.Number("r0_numel");
+/// Seconds of the functions that it computes of each element. The exponentials of a softmax that is
+/// put together while it is read are in the rate of that.
+double ComputingSeconds(const Launched& of, const TritonRates& rates) {
+  const KernelMath& math = of.kernel.math;
+  double seconds = 0;
+  const auto add = [&](std::int64_t calls, double rate) {
+    seconds += static_cast<double>(calls) / rate;
+  };
+  add(math.trigonometric_calls, rates.trigonometric_per_second);
+  add(math.error_functions, rates.error_functions_per_second);
+  if (math.combines_softmax) {
+    add(1, rates.online_softmax_per_second);
+  } else {
+    add(math.exponentials, rates.exponentials_per_second);
+  }
+  return seconds * static_cast<double>(of.written_elements() * of.Number("r0_numel"));
 }
 
 /// Whether what thread blocks have in work at a time is too much for a second loop to find it in
@@ -99,10 +106,7 @@ std::optional<double> LaunchSeconds(const KernelTraits& of, const GpuSpec& gpu) 
   const TritonRates& rates = *gpu.kernels->triton;
   const Launched launched = Find(of);
   const double moving = TransferSeconds(bytes, gpu, ShareOf(launched.kernel.kind, rates));
-  const double computing =
-      static_cast<double>(Trigonometric(launched)) / rates.trigonometric_per_second +
-      static_cast<double>(OnlineSoftmax(launched)) / rates.online_softmax_per_second;
-  return rates.start.seconds() + std::max(moving, computing);
+  return rates.start.seconds() + std::max(moving, ComputingSeconds(launched, rates));
 }
 
 }  // namespace dcsim

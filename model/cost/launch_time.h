@@ -15,7 +15,9 @@ struct TritonRates {
   double pointwise = 1;
   double reduction = 1;
   double persistent_reduction = 1;
-  double trigonometric_per_second = 0;   // sines and cosines
+  double trigonometric_per_second = 0;  // sines and cosines
+  double error_functions_per_second = 0;
+  double exponentials_per_second = 0;
   double online_softmax_per_second = 0;  // elements of softmaxes put together while they are read
   Duration start;                        // of any of them
 
@@ -25,6 +27,8 @@ struct TritonRates {
         ShareField("reduction", &TritonRates::reduction),
         ShareField("persistent_reduction", &TritonRates::persistent_reduction),
         PositiveField("trigonometric_per_second", &TritonRates::trigonometric_per_second),
+        PositiveField("error_functions_per_second", &TritonRates::error_functions_per_second),
+        PositiveField("exponentials_per_second", &TritonRates::exponentials_per_second),
         PositiveField("online_softmax_per_second", &TritonRates::online_softmax_per_second),
         TimeField("start", &TritonRates::start));
   }

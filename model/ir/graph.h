@@ -113,7 +113,9 @@ using KernelConfig = std::map<std::string, std::int64_t>;
 /// What a kernel computes for each element, as far as its time shows it.
 struct KernelMath {
   std::int64_t trigonometric_calls = 0;  // of sine and cosine
-  bool combines_softmax = false;         // puts softmaxes together while they are read
+  std::int64_t error_functions = 0;
+  std::int64_t exponentials = 0;
+  bool combines_softmax = false;  // puts softmaxes together while they are read
 };
 
 /// An op of a stand-in: operators that do to a launch's arguments what a Triton kernel does. Their

@@ -1,7 +1,6 @@
 #include "model/ir/kernel_reader.h"
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 
 #include "model/ir/argument_reader.h"
@@ -77,22 +76,24 @@ KernelConfig ReadNumbers(const Json& json, const Path& path, Faults& faults) {
   return numbers;
 }
 
-std::int64_t CountOf(std::string_view text, std::string_view word) {
+/// Calls of functions of Triton or of CUDA's device library, by their name before "(".
+std::int64_t CountCalls(std::string_view source, std::string_view function) {
   std::int64_t count = 0;
-  for (std::size_t at = text.find(word); at != std::string_view::npos;
-       at = text.find(word, at + word.size())) {
-    ++count;
+  for (const std::string_view library : {"tl_math.", "libdevice."}) {
+    const std::string call = std::string(library) + std::string(function) + "(";
+    for (std::size_t at = source.find(call); at != std::string_view::npos;
+         at = source.find(call, at + call.size())) {
+      ++count;
+    }
   }
   return count;
 }
 
 KernelMath MathOf(std::string_view source) {
-  constexpr std::array<std::string_view, 4> kTrigonometric = {"tl_math.cos(", "tl_math.sin(",
-                                                              "libdevice.cos(", "libdevice.sin("};
   KernelMath math;
-  for (const std::string_view function : kTrigonometric) {
-    math.trigonometric_calls += CountOf(source, function);
-  }
+  math.trigonometric_calls = CountCalls(source, "cos") + CountCalls(source, "sin");
+  math.error_functions = CountCalls(source, "erf");
+  math.exponentials = CountCalls(source, "exp");
   math.combines_softmax = source.find("online_softmax_combine") != std::string_view::npos;
   return math;
 }

@@ -22,6 +22,8 @@ GpuSpec Gpu() {
                          .reduction = 0.25,
                          .persistent_reduction = 1,
                          .trigonometric_per_second = 1e9,
+                         .error_functions_per_second = 1e8,
+                         .exponentials_per_second = 2e8,
                          .online_softmax_per_second = 1e9,
                          .start = Duration::FromNs(1000)};
   return gpu;
@@ -62,6 +64,22 @@ TEST(LaunchTimeTest, WhatIsComputedTakesItsTime) {
   document["kernels"][1]["source"] = "triton_helpers.online_softmax_combine(a, b, c, False)";
   const Graph graph = ParseGraph(document.dump(), "small.json");
   EXPECT_EQ(KernelTime(TraitsOf(graph, kRelu), Gpu()).ns(), 1'032);
+  EXPECT_EQ(KernelTime(TraitsOf(graph, kTotal), Gpu()).ns(), 1'016);
+}
+
+// 16 elements: an error function each, at one in 10 ns, and an exponential each, at one in 5 ns.
+TEST(LaunchTimeTest, ErrorFunctionsAndExponentialsTakeTheirTime) {
+  Json document = CompiledDocument();
+  document["kernels"][0]["source"] = "tmp1 = libdevice.erf(tmp0)\ntmp2 = libdevice.exp(tmp0)\n";
+  const Graph graph = ParseGraph(document.dump(), "small.json");
+  EXPECT_EQ(KernelTime(TraitsOf(graph, kRelu), Gpu()).ns(), 1'240);
+}
+
+TEST(LaunchTimeTest, ExponentialsOfAnOnlineSoftmaxAreInItsRate) {
+  Json document = CompiledDocument();
+  document["kernels"][1]["source"] =
+      "tmp1 = libdevice.exp(tmp0)\ntriton_helpers.online_softmax_combine(a, b, c, False)";
+  const Graph graph = ParseGraph(document.dump(), "small.json");
   EXPECT_EQ(KernelTime(TraitsOf(graph, kTotal), Gpu()).ns(), 1'016);
 }
 
