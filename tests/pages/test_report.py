@@ -1,4 +1,4 @@
-"""Pages of `dc-sim simulate --report`, drawn by a browser without a network, at a desk's and a telephone's width."""
+"""Pages of `dc-sim simulate --report` and `search --report`, drawn by a browser without a network, at a desk's and a telephone's width."""
 
 import os
 import pathlib
@@ -23,19 +23,19 @@ PROBE = """<script>addEventListener("load", () => setTimeout(() => {
       element => element.innerText && parseFloat(getComputedStyle(element).fontSize) < 12).length,
     needed: document.documentElement.scrollWidth, width: innerWidth}, "*");
 }, 500))</script>"""
-TINY = ["traces/tiny-llama", "--cluster", "h200-2", "--plan", "zero3"]
+TINY = ["simulate", "traces/tiny-llama", "--cluster", "h200-2", "--plan", "zero3"]
 # By case: what is asked, and the charts that the page has.
 CASES = {
     "fits": (
-        ["traces/tiny-llama", "--cluster", "h200-8", "--plan", "zero3-deepcompile"],
+        ["simulate", "traces/tiny-llama", "--cluster", "h200-8", "--plan", "zero3-deepcompile"],
         {"parts", "timeline", "memory", "communication"},
     ),
     "many-tasks": (
-        ["traces/llama-3-8b", "--cluster", "h200-8", "--plan", "zero3", "--set", "gradient_accumulation_steps=16"],
+        ["simulate", "traces/llama-3-8b", "--cluster", "h200-8", "--plan", "zero3", "--set", "gradient_accumulation_steps=16"],
         {"parts", "timeline", "memory", "communication"},
     ),
     "beside": (
-        ["traces/llama-3.2-1b-cudnn", "--cluster", "h200-1", "--plan", "zero1-deepcompile",
+        ["simulate", "traces/llama-3.2-1b-cudnn", "--cluster", "h200-1", "--plan", "zero1-deepcompile",
          "--beside", "tests/data/kineto/llama-3.2-1b-zero1.json.gz"],
         {"parts", "timeline", "memory", "beside"},
     ),
@@ -43,14 +43,19 @@ CASES = {
         [*TINY, "--cluster-set", "gpu.memory=2500 MB", "--set", "reduce_bucket=2000000000 elements"],
         {"timeline", "memory"},
     ),
-    "no-room-for-weights": (["traces/qwen3-8b", "--cluster", "h200-1", "--plan", "zero1",
-                             "--cluster-set", "gpu.memory=20 GB"], set()),
+    "no-room-for-weights": (
+        ["simulate", "traces/qwen3-8b", "--cluster", "h200-1", "--plan", "zero1", "--cluster-set", "gpu.memory=20 GB"], set()
+    ),
+    "search": (
+        ["search", "traces/tiny-llama", "--cluster", "h200-2", "--schedules", "300"],
+        {"parts", "timeline", "memory", "communication", "front"},
+    ),
 }
 
 
 def ask(words, page):
-    """Runs dc-sim, whose first line is the verdict."""
-    run = subprocess.run([PROGRAM, "simulate", *words, "--report", page], cwd=SOURCE, capture_output=True, text=True,
+    """Runs dc-sim, and returns the first line of its answer."""
+    run = subprocess.run([PROGRAM, *words, "--report", page], cwd=SOURCE, capture_output=True, text=True,
                          check=False)
     assert run.returncode in (0, 1), run.stderr
     return run.stdout.splitlines()[0]
@@ -72,7 +77,7 @@ def test_a_page_asks_no_network_and_stays_small(tmp_path):
 
 @pytest.mark.parametrize("out", ["missing/page.html", "."])
 def test_a_page_that_cannot_be_written_is_bad_input(tmp_path, out):
-    run = subprocess.run([PROGRAM, "simulate", *TINY, "--report", tmp_path / out, "--json", tmp_path / "a.json"],
+    run = subprocess.run([PROGRAM, *TINY, "--report", tmp_path / out, "--json", tmp_path / "a.json"],
                          cwd=SOURCE, capture_output=True, text=True, check=False)
     assert run.returncode == 2 and run.stdout == "" and len(run.stderr.splitlines()) == 1
     assert not list(tmp_path.iterdir())
@@ -83,10 +88,10 @@ def test_a_page_that_cannot_be_written_is_bad_input(tmp_path, out):
 @pytest.mark.parametrize("case", CASES)
 def test_a_browser_draws_it(tmp_path, case, width):
     words, charts = CASES[case]
-    verdict = ask(words, tmp_path / "page.html")
+    answer = ask(words, tmp_path / "page.html")
     seen, logged = draw(tmp_path, (tmp_path / "page.html").read_text(), PROBE, width, 4000)
     assert "CONSOLE" not in logged, [line for line in logged.splitlines() if "CONSOLE" in line]
-    assert seen["verdict"] == verdict
+    assert seen["verdict"] == answer or words[0] == "search" and seen["verdict"].startswith("fits: ")
     assert seen["charts"].keys() == charts
     assert all(colours > 5 for colours in seen["charts"].values()), seen["charts"]
     assert seen["needed"] <= seen["width"] == width

@@ -5,6 +5,7 @@
 
 #include "model/base/text.h"
 #include "model/ir/plan_reader.h"
+#include "tools/answers/report_answer.h"
 #include "tools/answers/search_answer.h"
 #include "tools/common/answer_json.h"
 #include "tools/common/count_option.h"
@@ -32,6 +33,7 @@ struct SearchCommandOptions {
   std::string save_deepspeed;
   std::string save_deepspeed_plan;
   std::string plot;
+  std::string report;
 };
 
 /// What a report would say of the best schedule so far. A score is no step time of a report
@@ -124,6 +126,11 @@ void WritePlans(const SearchCommandOptions& options,
                                                     graph, best.result)));
     }
     writer.Write(options.plot, options.plot.empty() ? "" : PrintSearchPlot(report));
+    if (!options.report.empty()) {
+      writer.Write(options.report, ReportStep(report.front.front().plan, loaded.inputs(),
+                                              RivalsOf(report), std::nullopt)
+                                       .page);
+    }
   }
   if (options.save_front.empty()) {
     return;
@@ -140,6 +147,7 @@ void RequireOutputs(const SearchCommandOptions& options) {
   CheckSvgPath("--plot", options.plot);
   CheckOutputs({{"--json", options.json},
                 {"--plot", options.plot},
+                {"--report", options.report},
                 {"--save-plan", options.save_plan},
                 {"--save-deepspeed", options.save_deepspeed},
                 {"--save-deepspeed-plan", options.save_deepspeed_plan}});
@@ -203,6 +211,8 @@ void DeclareSearchOptions(CLI::App& app, SearchCommandOptions& options) {
   app.add_flag("--exhaustive", question.exhaustive, "evaluate every schedule of a small space");
   app.add_option("--json", options.json, "write the result as JSON; - is stdout");
   app.add_option("--plot", options.plot, "draw the front: step time against memory (SVG)");
+  app.add_option("--report", options.report,
+                 "write the best step beside the front as one page (.html)");
   app.add_option("--save-plan", options.save_plan, "write the best plan");
   app.add_option("--save-deepspeed", options.save_deepspeed,
                  "write the DeepSpeed JSON that comes closest to the best plan");

@@ -39,6 +39,16 @@ Json PrintComparison(const Beside& beside) {
           {"text", PrintBesideText(beside)}};
 }
 
+Json PrintRivals(const std::vector<RivalStep>& rivals) {
+  Json list = Json::array();
+  for (const RivalStep& each : rivals) {
+    list.push_back({{"name", each.name},
+                    {"step_time_ns", each.step_time.ns()},
+                    {"peak_reserved_bytes", each.peak_reserved.count()}});
+  }
+  return list;
+}
+
 /// The template with each mark replaced, in their order; what replaces them is not looked at.
 std::string Fill(std::string_view text,
                  const std::array<std::pair<std::string_view, std::string>, 5>& marks) {
@@ -53,6 +63,20 @@ std::string Fill(std::string_view text,
 }
 
 }  // namespace
+
+std::vector<RivalStep> RivalsOf(const SearchReport& report) {
+  std::vector<RivalStep> rivals;
+  for (const ReportedPlan& each : report.front) {
+    rivals.push_back({"", each.result.step_time, each.result.peak_reserved});
+  }
+  for (const Baseline& each : report.baselines) {
+    const Result& result = each.reported.result;
+    if (result.outcome == "completed") {
+      rivals.push_back({each.name, result.step_time, result.peak_reserved});
+    }
+  }
+  return rivals;
+}
 
 std::string PrintScriptJson(const Json& document) {
   std::string safe;
@@ -81,6 +105,8 @@ std::string PrintReportPage(const ReportedStep& step, const Json& versions) {
       {"result", PrintResult(step.result)},
       {"step", PrintStepDetail(step.timeline, step.schedule, step.graph)},
       {"beside", step.beside ? PrintComparison(*step.beside) : Json(nullptr)},
+      {"rivals", PrintRivals(step.rivals)},
+      {"measured", step.measured ? PrintResult(*step.measured) : Json(nullptr)},
   };
   return Fill(ReportTemplate(), {{{"@TITLE@", title},
                                   {"@VERDICT@", EscapeHtml(verdict)},

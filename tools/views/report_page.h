@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "model/cost/cluster.h"
 #include "model/ir/document.h"
@@ -11,8 +12,19 @@
 #include "model/ir/schedule.h"
 #include "model/ir/timeline.h"
 #include "tools/common/beside.h"
+#include "tools/views/search_text.h"
 
 namespace dcsim {
+
+/// Another schedule of the same model on the same GPUs.
+struct RivalStep {
+  std::string name;  // of what a search was compared with; empty: on the search's front
+  Duration step_time;
+  Bytes peak_reserved;
+};
+
+/// What a search found and was compared with, as far as it completes.
+std::vector<RivalStep> RivalsOf(const SearchReport& report);
 
 /// A predicted step, and what a page says of it.
 struct ReportedStep {
@@ -20,13 +32,15 @@ struct ReportedStep {
   const Cluster& cluster;
   const Schedule& schedule;
   const Graph& graph;
-  const Timeline& timeline;             // of this schedule, of one rank
-  const std::optional<Beside>& beside;  // a trace beside it, if there is one
+  const Timeline& timeline;        // of this schedule, of one rank
+  std::optional<Beside> beside;    // a trace beside it, if there is one
+  std::vector<RivalStep> rivals;   // of the search that found it
+  std::optional<Result> measured;  // what running it took
 };
 
 /// One HTML page that asks no network: verdict, step time and its parts, timeline by stream, memory
-/// over time, exposed communication, the trace beside the prediction, the plan. ECharts, whose
-/// script is in the page, draws it. The same step gives the same bytes.
+/// over time, exposed communication, what was measured beside the prediction, rivals, the plan.
+/// ECharts, whose script is in the page, draws it. The same step gives the same bytes.
 ///
 ///   versions   of the program that answers
 std::string PrintReportPage(const ReportedStep& step, const Json& versions);

@@ -11,6 +11,7 @@
 #include "model/base/error.h"
 #include "model/ir/result.h"
 #include "tools/answers/fit_answer.h"
+#include "tools/answers/report_answer.h"
 #include "tools/answers/search_answer.h"
 #include "tools/answers/sweep_answer.h"
 #include "tools/common/answer_json.h"
@@ -19,8 +20,6 @@
 #include "tools/common/step_options.h"
 #include "tools/dc_sim/dc_sim.h"
 #include "tools/views/fit_text.h"
-#include "tools/views/result_text.h"
-#include "tools/views/step_detail.h"
 
 namespace dcsim {
 namespace {
@@ -85,17 +84,24 @@ Answer AskSimulate(const StepOptions& options) {
   });
 }
 
-/// A result, and the step task by task.
-Answer AskDetail(const StepOptions& options) {
-  return AskFor("dcsim.detail", [&](std::ostream& notes) {
-    const LoadedStep step = LoadStep(options, notes);
-    const Schedule schedule = LowerStep(step);
-    const Prediction prediction =
-        Predict(schedule, step.plan, step.inputs(), /*keep_timeline=*/true);
-    Json document = PrintStepDetail(*prediction.timeline, schedule, step.workload.graph);
-    document["result"] = PrintResult(prediction.result);
-    document["text"] = PrintResultText(prediction.result, step.cluster);
-    return document;
+/// What a page is about.
+struct ReportQuestion {
+  StepOptions step;
+  std::vector<RivalStep> rivals;  // with times in ns and bytes
+  std::string measured;           // a result's file or text; empty: none
+};
+
+/// A result, and the page about its step.
+Answer AskReport(const ReportQuestion& question) {
+  return AskFor("dcsim.report", [&](std::ostream& notes) {
+    const LoadedStep step = LoadStep(question.step, notes);
+    std::optional<Result> measured;
+    if (!question.measured.empty()) {
+      measured = LoadMeasuredResult(question.measured);
+    }
+    const StepReport report =
+        ReportStep(step.plan, step.inputs(), question.rivals, std::move(measured));
+    return Json{{"result", PrintResult(report.result)}, {"page", report.page}};
   });
 }
 
@@ -145,6 +151,19 @@ void BindStep(nb::module_& module) {
       .def_rw("cluster_overrides", &StepOptions::cluster_overrides);
 }
 
+void BindReport(nb::module_& module) {
+  nb::class_<RivalStep>(module, "RivalStep")
+      .def("__init__",
+           [](RivalStep* rival, const std::string& name, std::int64_t ns, std::int64_t bytes) {
+             new (rival) RivalStep{name, Duration::FromNs(ns), Bytes(bytes)};
+           });
+  nb::class_<ReportQuestion>(module, "ReportQuestion")
+      .def(nb::init<>())
+      .def_rw("step", &ReportQuestion::step)
+      .def_rw("rivals", &ReportQuestion::rivals)
+      .def_rw("measured", &ReportQuestion::measured);
+}
+
 void BindQuestions(nb::module_& module) {
   nb::class_<SweepQuestion>(module, "SweepQuestion")
       .def(nb::init<>())
@@ -190,11 +209,12 @@ NB_MODULE(_native, module) {
       .def_ro("json", &dcsim::Answer::json)
       .def_ro("notes", &dcsim::Answer::notes);
   dcsim::BindStep(module);
+  dcsim::BindReport(module);
   dcsim::BindQuestions(module);
   module.def("run", &dcsim::Run);
   module.def("load", &dcsim::LoadFacts);
   module.def("simulate", &dcsim::AskSimulate);
-  module.def("detail", &dcsim::AskDetail);
+  module.def("report", &dcsim::AskReport);
   module.def("sweep", &dcsim::AskSweep);
   module.def("fit", &dcsim::AskFit);
   module.def("search", &dcsim::AskSearch);

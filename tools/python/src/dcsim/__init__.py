@@ -14,10 +14,9 @@ except ImportError as error:
     raise ImportError(f"dcsim needs its compiled module (docs/guide/python.md): {error}") from error
 
 from dcrecord.version import VERSION as __version__
-from dcsim.asking import fit, load, search, simulate, sweep
+from dcsim.asking import fit, load, report, search, simulate, sweep
 from dcsim.errors import InputError, InputNote, SystemFailure
 from dcsim.recording import record
-from dcsim.html_report import report
 from dcsim.results import (
     Baseline,
     Change,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pathlib
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -55,10 +56,29 @@ def simulate(
     return _ask(_native.simulate, step, Result)
 
 
-def ask_detail(workload: Folder, **options: Any) -> tuple[dict[str, Any], Result]:
-    """What `simulate` returns, and the step task by task (tools/views/step_detail.h), for `report`."""
-    detail = _answer(_native.detail, _step(workload, **options))
-    return detail, read_document(Result, detail["result"])
+def report(
+    out: str | os.PathLike,
+    workload: Folder,
+    *,
+    search: Search | None = None,
+    measured: Document | None = None,
+    **options: Any,
+) -> Result:
+    """Writes the page about one step that `dc-sim simulate --report` writes, and returns its result.
+
+    search     an answer of `search`, whose front is drawn
+    measured   a result of `dc-run step` or `dcsim_deepspeed.measure`, to be shown beside the prediction
+    options    those of `simulate`
+
+    Raises InputError for bad input; then nothing is written.
+    """
+    question = _native.ReportQuestion()
+    question.step = _step(workload, **options)
+    question.rivals = [] if search is None else _rivals(search)
+    question.measured = "" if measured is None else _document("measured", measured)
+    answer = _answer(_native.report, question)
+    pathlib.Path(out).write_text(answer["page"], encoding="utf-8")
+    return read_document(Result, answer["result"])
 
 
 def sweep(
@@ -168,6 +188,13 @@ def search(
     question.time = time or 0
     question.exhaustive = exhaustive
     return _ask(_native.search, question, Search)
+
+
+def _rivals(search: Search) -> list[Any]:
+    """What a search found and was compared with, as far as it completes."""
+    steps = [("", each) for each in search.front]
+    steps += [(each.name, each.result) for each in search.baselines if each.result.outcome == "completed"]
+    return [_native.RivalStep(name, each.step_time_ns, each.peak_reserved_bytes) for name, each in steps]
 
 
 def _ask(ask: Callable[[Any], Any], question: Any, kind: type[T]) -> T:
