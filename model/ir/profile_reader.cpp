@@ -8,7 +8,7 @@ namespace {
 constexpr std::string_view kFormat = "dc-profile/1";
 constexpr double kMostMhz = 100'000;
 
-void ReadNs(ObjectReader& object, std::string_view key, Duration& target) {
+void ReadKernelTime(ObjectReader& object, std::string_view key, Duration& target) {
   constexpr std::int64_t kMost = 3'600'000'000'000;  // an hour
   std::int64_t ns = 0;
   if (!object.Required(key, ReadInteger, ns)) {
@@ -33,7 +33,7 @@ Kernel ReadKernel(const Json& value, const Path& path, Faults& faults) {
   ObjectReader object(value, path, faults);
   Kernel kernel;
   object.Required("name", ReadString, kernel.name);
-  ReadNs(object, "device_time_ns", kernel.device_time);
+  ReadKernelTime(object, "device_time_ns", kernel.device_time);
   kernel.ctas = ReadCountField(object, "ctas");
   kernel.threads = ReadCountField(object, "threads");
   kernel.shared_memory = Bytes(ReadCountField(object, "shared_memory_bytes"));
@@ -129,9 +129,9 @@ OpProfile ReadOpProfile(const Json& value,
   if (const Json* op = object.Require("op")) {
     entry.op = OpId(ReadBelow(*op, graph.ops.size(), "an op", object.At("op"), faults));
   }
-  ReadNs(object, "device_time_ns", entry.device_time);
-  ReadNs(object, "device_time_spread_ns", entry.device_time_spread);
-  ReadNs(object, "host_time_ns", entry.host_time);
+  ReadKernelTime(object, "device_time_ns", entry.device_time);
+  ReadKernelTime(object, "device_time_spread_ns", entry.device_time_spread);
+  ReadKernelTime(object, "host_time_ns", entry.host_time);
   if (const Json* kernels = object.RequireArray("kernels")) {
     const Path here = object.At("kernels");
     for (std::size_t i = 0; i < kernels->size(); ++i) {
@@ -216,8 +216,8 @@ Profile ParseProfile(std::string_view text, const Graph& graph, const std::strin
       profile.trained_steps < 0) {
     faults.Add(object.At("trained_steps"), "expected 0 or more");
   }
-  ReadNs(object, "step_time_ns", profile.step_time);
-  ReadNs(object, "kernel_gap_ns", profile.kernel_gap);
+  ReadKernelTime(object, "step_time_ns", profile.step_time);
+  ReadKernelTime(object, "kernel_gap_ns", profile.kernel_gap);
   if (object.Optional("sm_clock_mhz", ReadNumber, profile.sm_clock_mhz) &&
       (profile.sm_clock_mhz < 1 || profile.sm_clock_mhz > kMostMhz)) {
     faults.Add(object.At("sm_clock_mhz"), "expected MHz from 1 to 100000");

@@ -9,7 +9,7 @@
 namespace dcsim {
 namespace {
 
-constexpr std::int64_t kMostSteps = 65535;
+constexpr std::int64_t kMostMicroSteps = 65535;
 
 std::string Recorded(const std::string& text) {
   return text.empty() ? text : "\nThis command records it:\n  " + text;
@@ -284,10 +284,10 @@ std::int64_t ReadBatches(const DeepSpeedCheck& check) {
                          " * " + std::to_string(steps) + " * " + std::to_string(check.job.ranks));
     return 1;
   }
-  if (steps > kMostSteps) {
+  if (steps > kMostMicroSteps) {
     check.faults.Add(settings.Pointer("gradient_accumulation_steps"),
                      "not modelled: " + std::to_string(steps) + " micro-steps, more than " +
-                         std::to_string(kMostSteps));
+                         std::to_string(kMostMicroSteps));
     return 1;
   }
   CheckRows(check, *sizes.micro, path);

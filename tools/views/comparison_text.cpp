@@ -27,24 +27,14 @@ double ReservedError(const Comparison& each) {
                static_cast<double>(each.measured.peak_reserved.count()));
 }
 
-std::string Padded(std::string text, std::size_t width) {
-  text.resize(std::max(width, text.size()), ' ');
-  return text;
-}
-
-/// The text at the right end of a column.
-std::string Flush(const std::string& text, std::size_t width) {
-  return std::string(width - std::min(width, text.size()), ' ') + text;
-}
-
 std::string Line(const std::string& label,
                  const std::string& predicted,
                  const std::string& measured,
                  const std::string& error) {
   constexpr std::size_t kLabel = 26;
   constexpr std::size_t kColumn = 13;
-  return Padded(label, kLabel) + Flush(predicted, kColumn) + Flush(measured, kColumn) +
-         Flush(error, kColumn) + "\n";
+  return FlushLeft(label, kLabel) + FlushRight(predicted, kColumn) + FlushRight(measured, kColumn) +
+         FlushRight(error, kColumn) + "\n";
 }
 
 /// A measured step completes; of a predicted one it is said that it fits.
@@ -135,13 +125,13 @@ std::string HostLine(const Comparison& comparison) {
 }
 
 /// The numbers of one line of the table.
-std::string Row(const Comparison& each) {
+std::string ComparisonRow(const Comparison& each) {
   constexpr std::size_t kNumber = 10;
-  return "  " + Flush(FormatDuration(each.predicted.step_time), kNumber) +
-         Flush(FormatDuration(each.measured.step_time), kNumber) +
-         Flush(SignedPercent(StepError(each)), kNumber) + "   reserved" +
-         Flush(FormatBytes(each.predicted.peak_reserved), kNumber) +
-         Flush(FormatBytes(each.measured.peak_reserved), kNumber) + "  " +
+  return "  " + FlushRight(FormatDuration(each.predicted.step_time), kNumber) +
+         FlushRight(FormatDuration(each.measured.step_time), kNumber) +
+         FlushRight(SignedPercent(StepError(each)), kNumber) + "   reserved" +
+         FlushRight(FormatBytes(each.predicted.peak_reserved), kNumber) +
+         FlushRight(FormatBytes(each.measured.peak_reserved), kNumber) + "  " +
          (SameBytes(each) ? "same byte" : SignedPercent(ReservedError(each))) + HostNote(each) +
          "\n";
 }
@@ -223,16 +213,16 @@ std::string PrintComparisonTable(const std::vector<Comparison>& comparisons) {
   for (const Comparison& each : comparisons) {
     width = std::max(width, each.name.size());
   }
-  std::string text = Padded(header, width) + "  step time, error             peak memory\n";
+  std::string text = FlushLeft(header, width) + "  step time, error             peak memory\n";
   Summary summary;
   for (const Comparison& each : comparisons) {
-    text += Padded(each.name, width);
+    text += FlushLeft(each.name, width);
     if (each.predicted.outcome != "completed" || each.measured.outcome != "completed") {
       text += "  predicted " + OutcomeText(each.predicted) + ", measured " +
               OutcomeText(each.measured) + "\n";
       continue;
     }
-    text += Row(each);
+    text += ComparisonRow(each);
     summary.Add(each);
   }
   return text + summary.Print();

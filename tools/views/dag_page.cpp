@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kNone = SIZE_MAX;
 
-struct FoldState {
+struct PageState {
   const Schedule& schedule;
   std::vector<std::optional<TaskPlace>> places;
   DagPage page;
@@ -43,7 +43,7 @@ std::string ListOf(const std::string& layer) {
   return dot == std::string::npos ? "layers" : layer.substr(0, dot);
 }
 
-std::size_t AddColumn(FoldState& state, PageBand band, const std::string& label) {
+std::size_t AddColumn(PageState& state, PageBand band, const std::string& label) {
   const auto& columns = state.page.columns;
   const auto found = std::find_if(columns.begin(), columns.end(), [&](const PageColumn& column) {
     return column.band == band && column.label == label;
@@ -61,7 +61,7 @@ bool IsCompute(const std::optional<TaskPlace>& place) {
 
 /// The columns of compute, in issue order. Modules outside of layers have one before the first
 /// layer and one behind the last; between layers they are drawn with the layer before.
-void PlaceCompute(FoldState& state, PageBand band) {
+void PlaceCompute(PageState& state, PageBand band) {
   std::vector<std::size_t> tasks;
   std::vector<std::size_t> layered;  // positions in tasks
   for (std::size_t i = 0; i < state.places.size(); ++i) {
@@ -89,7 +89,7 @@ void PlaceCompute(FoldState& state, PageBand band) {
 }
 
 /// The compute that waits for each task of another stream, by task; kNone where none does.
-std::vector<std::size_t> FirstUsers(const FoldState& state) {
+std::vector<std::size_t> FirstUsers(const PageState& state) {
   std::vector<std::size_t> users(state.places.size(), kNone);
   for (std::size_t i = 0; i < state.places.size(); ++i) {
     if (state.schedule.tasks()[i].on_host()) {
@@ -109,7 +109,7 @@ std::vector<std::size_t> FirstUsers(const FoldState& state) {
 
 /// Gathers stand where they are used, other tasks in the column of their layer, else in that of the
 /// compute before them.
-void PlaceOthers(FoldState& state) {
+void PlaceOthers(PageState& state) {
   const std::vector<std::size_t> users = FirstUsers(state);
   std::size_t before = kNone;
   for (std::size_t i = 0; i < state.places.size(); ++i) {
@@ -133,7 +133,7 @@ void PlaceOthers(FoldState& state) {
 }
 
 /// By band; the optimizer comes last, as AddColumn met it last.
-void SortColumns(FoldState& state) {
+void SortColumns(PageState& state) {
   std::vector<std::size_t> order(state.page.columns.size());
   for (std::size_t c = 0; c < order.size(); ++c) {
     order[c] = c;
@@ -157,7 +157,7 @@ void SortColumns(FoldState& state) {
 }
 
 /// What a box of tasks is called, before those of one lane are merged.
-std::string LabelOf(const FoldState& state, std::size_t task) {
+std::string LabelOf(const PageState& state, std::size_t task) {
   const TaskPlace& place = *state.places[task];
   const TaskKind kind = state.schedule.tasks()[task].kind;
   switch (place.kind) {
@@ -180,14 +180,14 @@ std::string LabelOf(const FoldState& state, std::size_t task) {
 }
 
 /// Boxes of a lane that become one: all that are no compute.
-std::string KeyOf(const FoldState& state, std::size_t task) {
+std::string KeyOf(const PageState& state, std::size_t task) {
   const TaskPlace& place = *state.places[task];
   const bool apart = place.kind == DagNodeKind::kCompute || place.kind == DagNodeKind::kOptimizer;
   return apart ? LabelOf(state, task) : "";
 }
 
 /// Boxes, and which one each task is in.
-void MakeBoxes(FoldState& state) {
+void MakeBoxes(PageState& state) {
   std::map<std::tuple<std::size_t, StreamRole, DagNodeKind, std::string>, std::size_t> ids;
   state.box_of.assign(state.places.size(), kNone);
   for (std::size_t i = 0; i < state.places.size(); ++i) {
@@ -216,7 +216,7 @@ void MakeBoxes(FoldState& state) {
 
 /// How many layers a column has, and in how many of them each of its boxes has tasks; what belongs
 /// to no layer, such as a bucket, to all of them.
-void CountLayers(FoldState& state) {
+void CountLayers(PageState& state) {
   std::vector<std::set<std::string>> of_column(state.page.columns.size());
   std::vector<std::set<std::string>> of_box(state.page.boxes.size());
   for (std::size_t i = 0; i < state.places.size(); ++i) {
@@ -235,7 +235,7 @@ void CountLayers(FoldState& state) {
   }
 }
 
-void AddTimes(FoldState& state, const Timeline& timeline) {
+void AddTimes(PageState& state, const Timeline& timeline) {
   for (const Span& span : timeline.spans) {
     const std::size_t box = state.box_of[span.task.index()];
     if (box != kNone) {
@@ -272,7 +272,7 @@ std::string SharesText(const std::array<Duration, kStreamCount>& by_lane,
 using Counts = std::map<std::pair<std::size_t, std::size_t>, std::size_t>;
 
 /// Times of the critical path, and how often it goes from one box to another.
-Counts AddCriticalPath(FoldState& state, const Timeline& timeline) {
+Counts AddCriticalPath(PageState& state, const Timeline& timeline) {
   Counts steps;
   if (timeline.stop || timeline.step_time == Duration()) {
     return steps;
@@ -303,7 +303,7 @@ Counts AddCriticalPath(FoldState& state, const Timeline& timeline) {
 
 /// How many tasks of one box wait for tasks of another, on another stream. A gather waits for the
 /// point of its issue, which says little.
-Counts CountWaits(const FoldState& state) {
+Counts CountWaits(const PageState& state) {
   Counts waits;
   for (std::size_t i = 0; i < state.places.size(); ++i) {
     if (state.schedule.tasks()[i].on_host()) {
@@ -350,7 +350,7 @@ std::vector<std::pair<std::size_t, std::size_t>> MostFrequent(const DagPage& pag
   return kept;
 }
 
-void AddArrows(FoldState& state, const Counts& critical) {
+void AddArrows(PageState& state, const Counts& critical) {
   std::map<std::pair<std::size_t, std::size_t>, bool> arrows;
   for (const auto& ends : MostFrequent(state.page, CountWaits(state))) {
     arrows[ends] = false;
@@ -367,7 +367,7 @@ void AddArrows(FoldState& state, const Counts& critical) {
 }  // namespace
 
 DagPage FoldPage(const Schedule& schedule, const Graph& graph, const Timeline& timeline) {
-  FoldState state{schedule, PlaceTasks(schedule, graph, timeline.stop), {}, {}, {}};
+  PageState state{schedule, PlaceTasks(schedule, graph, timeline.stop), {}, {}, {}};
   state.page.title = DagTitle(schedule, graph, timeline);
   state.column_of.assign(state.places.size(), kNone);
   PlaceCompute(state, PageBand::kForward);

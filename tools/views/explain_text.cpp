@@ -25,15 +25,6 @@ std::string SignedDuration(Duration from, Duration to) {
                                  : "+" + FormatDuration(difference);
 }
 
-std::string Flush(const std::string& text, std::size_t width) {
-  return std::string(width - std::min(width, text.size()), ' ') + text;
-}
-
-std::string Padded(std::string text, std::size_t width) {
-  text.resize(std::max(width, text.size()), ' ');
-  return text;
-}
-
 std::string StepSection(const Explanation& each) {
   const Result& result = each.result;
   const Duration slowed = result.compute - each.compute_alone;
@@ -65,9 +56,9 @@ std::string StallName(const ComputeStall& stall) {
 std::string StallSection(const Explanation& each) {
   std::string text = "\nwhy the compute stream stood still\n";
   for (const ComputeStall& stall : each.stalls) {
-    text += "  " + Flush(FormatDuration(stall.time), 8) + Flush(OfStep(stall.time, each), 8) +
-            "  " + StallName(stall) + ", " + std::to_string(stall.stalls) +
-            (stall.stalls == 1 ? " time\n" : " times\n");
+    text += "  " + FlushRight(FormatDuration(stall.time), 8) +
+            FlushRight(OfStep(stall.time, each), 8) + "  " + StallName(stall) + ", " +
+            std::to_string(stall.stalls) + (stall.stalls == 1 ? " time\n" : " times\n");
   }
   return text;
 }
@@ -84,8 +75,8 @@ std::string ExposureSection(const Explanation& each, const Schedule& schedule, c
     if (exposure.exposed == Duration()) {
       break;
     }
-    text += "  " + Flush(FormatDuration(exposure.exposed), 8) +
-            Flush(FormatDuration(exposure.busy), 10) + "  " +
+    text += "  " + FlushRight(FormatDuration(exposure.exposed), 8) +
+            FlushRight(FormatDuration(exposure.busy), 10) + "  " +
             TaskLabel(schedule, graph, exposure.task);
     text += exposure.hidden_by.is_none()
                 ? "\n"
@@ -98,9 +89,9 @@ std::string CriticalSection(const Explanation& each) {
   std::string text = "\ncritical path\n";
   for (std::size_t i = 0; i < std::min(kShown, each.critical.size()); ++i) {
     const CriticalShare& share = each.critical[i];
-    text += "  " + Flush(FormatDuration(share.time), 8) + Flush(OfStep(share.time, each), 8) +
-            "  " + share.what + ", " + std::to_string(share.pieces) +
-            (share.pieces == 1 ? " piece\n" : " pieces\n");
+    text += "  " + FlushRight(FormatDuration(share.time), 8) +
+            FlushRight(OfStep(share.time, each), 8) + "  " + share.what + ", " +
+            std::to_string(share.pieces) + (share.pieces == 1 ? " piece\n" : " pieces\n");
   }
   return text;
 }
@@ -108,8 +99,8 @@ std::string CriticalSection(const Explanation& each) {
 std::string ChangeLines(const std::vector<ChangedTime>& changes, const Explanation& each) {
   std::string text;
   for (const ChangedTime& change : changes) {
-    text += "  " + Padded(change.change, 40) + Flush(FormatDuration(change.step_time), 8) +
-            Flush(SignedDuration(each.result.step_time, change.step_time), 10) + "\n";
+    text += "  " + FlushLeft(change.change, 40) + FlushRight(FormatDuration(change.step_time), 8) +
+            FlushRight(SignedDuration(each.result.step_time, change.step_time), 10) + "\n";
   }
   return text;
 }
@@ -119,9 +110,10 @@ std::string MemoryLine(const std::string& what, const MemoryValue& value, const 
   const std::string change =
       more < Bytes(0) ? "-" + FormatBytes(Bytes(0) - more) : "+" + FormatBytes(more);
   return "  " +
-         Padded(what + " (" + std::to_string(value.params) + " parameters, " + change + ")", 40) +
-         Flush(FormatDuration(value.step_time), 8) +
-         Flush(SignedDuration(each.result.step_time, value.step_time), 10) + "\n";
+         FlushLeft(what + " (" + std::to_string(value.params) + " parameters, " + change + ")",
+                   40) +
+         FlushRight(FormatDuration(value.step_time), 8) +
+         FlushRight(SignedDuration(each.result.step_time, value.step_time), 10) + "\n";
 }
 
 std::string ValueSection(const Explanation& each) {
@@ -143,8 +135,8 @@ std::string ReservedChange(const Explanation& each, Bytes reserved) {
 }
 
 std::string TimeLine(const Explanation& each, const std::string& change, Duration step_time) {
-  return "  " + Padded(change, 40) + Flush(FormatDuration(step_time), 8) +
-         Flush(SignedDuration(each.result.step_time, step_time), 10) + "\n";
+  return "  " + FlushLeft(change, 40) + FlushRight(FormatDuration(step_time), 8) +
+         FlushRight(SignedDuration(each.result.step_time, step_time), 10) + "\n";
 }
 
 std::string ShiftedSection(const Explanation& each, const Graph& graph) {
@@ -185,17 +177,18 @@ std::string ChoiceSection(const Explanation& each) {
   if (each.rivals.empty()) {
     return "";
   }
-  std::string text = "\nbeside its rivals\n  " + Padded("", 32) + Flush("this plan", 12);
+  std::string text = "\nbeside its rivals\n  " + FlushLeft("", 32) + FlushRight("this plan", 12);
   for (const std::string& rival : each.rivals) {
-    text += "  " + Flush(rival, 10);
+    text += "  " + FlushRight(rival, 10);
   }
   text += "\n";
   for (const ChoiceRow& row : each.choice) {
     const auto best = std::min_element(row.step_times.begin(), row.step_times.end());
-    text += "  " + Padded(row.change, 32) + Flush(FormatDuration(row.step_times.front()), 12);
+    text +=
+        "  " + FlushLeft(row.change, 32) + FlushRight(FormatDuration(row.step_times.front()), 12);
     for (std::size_t i = 1; i < row.step_times.size(); ++i) {
-      text += "  " + Flush(FormatDuration(row.step_times[i]),
-                           std::max<std::size_t>(10, each.rivals[i - 1].size()));
+      text += "  " + FlushRight(FormatDuration(row.step_times[i]),
+                                std::max<std::size_t>(10, each.rivals[i - 1].size()));
     }
     text += best == row.step_times.begin() ? "  stays best\n" : "  is beaten\n";
   }
@@ -271,12 +264,12 @@ std::string PrintHolders(const LivePeak& peak,
       rest += group.bytes;
       continue;
     }
-    text += "  " + Flush(FormatBytes(group.bytes), 8) + "  " +
-            Padded(std::string(BufferClassName(group.buffer_class)), 20) +
-            Flush(std::to_string(group.buffers), 5) +
+    text += "  " + FlushRight(FormatBytes(group.bytes), 8) + "  " +
+            FlushLeft(std::string(BufferClassName(group.buffer_class)), 20) +
+            FlushRight(std::to_string(group.buffers), 5) +
             (group.origin.empty() ? "" : "  " + group.origin) + "\n";
   }
-  return rest == Bytes(0) ? text : text + "  " + Flush(FormatBytes(rest), 8) + "  others\n";
+  return rest == Bytes(0) ? text : text + "  " + FlushRight(FormatBytes(rest), 8) + "  others\n";
 }
 
 Json PrintStoppedJson(const Result& result,

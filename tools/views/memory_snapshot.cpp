@@ -33,12 +33,12 @@ std::string_view ActionName(AllocatorAction action) {
 }
 
 /// One frame of Python's, as far as viewers show it.
-struct Frame {
+struct SnapshotFrame {
   std::string filename;
   std::string name;
   std::int64_t line = 0;
 
-  auto operator<=>(const Frame&) const = default;
+  auto operator<=>(const SnapshotFrame&) const = default;
 };
 
 /// Writes a snapshot event by event, and knows the memory at its end.
@@ -78,7 +78,7 @@ class SnapshotWriter {
  private:
   struct SnapshotBlock {
     AllocatorCall call;
-    Frame frame;
+    SnapshotFrame frame;
     bool freed = false;  // and some stream still uses it
   };
 
@@ -92,7 +92,7 @@ class SnapshotWriter {
     pickle_.Add(value);
   }
 
-  Frame FrameOfOp(std::string_view tensor, OpId op) const {
+  SnapshotFrame FrameOfOp(std::string_view tensor, OpId op) const {
     const std::string& module = graph_.modules[graph_.op(op).module];
     return {module.empty() ? "outside of modules" : module,
             std::string(tensor) + " " + std::string(graph_.target(op)),
@@ -100,7 +100,7 @@ class SnapshotWriter {
   }
 
   /// Who brings a buffer to life: its op, or its parameter, or the task.
-  Frame FrameOf(BufferId id, TaskId task) const {
+  SnapshotFrame FrameOf(BufferId id, TaskId task) const {
     const Buffer& buffer = schedule_.buffer(id);
     const std::string_view tensor = BufferClassName(buffer.buffer_class);
     switch (buffer.buffer_class) {
@@ -127,7 +127,7 @@ class SnapshotWriter {
             static_cast<std::int64_t>(task.index())};
   }
 
-  void WriteFrames(const Frame& frame) {
+  void WriteFrames(const SnapshotFrame& frame) {
     pickle_.Add("frames");
     if (const auto known = frames_.find(frame); known != frames_.end()) {
       pickle_.Recall(known->second);
@@ -165,7 +165,7 @@ class SnapshotWriter {
   }
 
   /// The frame of the block that an event is about.
-  Frame FollowBlock(const AllocatorEvent& event) {
+  SnapshotFrame FollowBlock(const AllocatorEvent& event) {
     const std::uint64_t address = event.call.address;
     if (event.call.action == AllocatorAction::kAlloc) {
       return blocks_
@@ -174,7 +174,7 @@ class SnapshotWriter {
     }
     SnapshotBlock& block = blocks_.at(address);
     block.freed = true;
-    Frame frame = block.frame;
+    SnapshotFrame frame = block.frame;
     if (event.call.action == AllocatorAction::kFreeCompleted) {
       blocks_.erase(address);
     }
@@ -294,7 +294,7 @@ class SnapshotWriter {
   const Graph& graph_;
   StepFacts facts_;
   Pickle pickle_;
-  std::map<Frame, std::size_t> frames_;              // their names in the pickle
+  std::map<SnapshotFrame, std::size_t> frames_;      // their names in the pickle
   std::map<std::uint64_t, AllocatorCall> segments_;  // by address, as allocated so far
   std::map<std::uint64_t, SnapshotBlock> blocks_;    // by address, those in use
 };

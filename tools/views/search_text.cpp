@@ -15,15 +15,6 @@ namespace {
 
 constexpr std::size_t kColumn = 10;
 
-std::string Flush(const std::string& text, std::size_t width) {
-  return std::string(width - std::min(width, text.size()), ' ') + text;
-}
-
-std::string Padded(std::string text, std::size_t width) {
-  text.resize(std::max(width, text.size()), ' ');
-  return text;
-}
-
 std::string OneDecimal(double value) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.1f", value);
@@ -57,14 +48,14 @@ std::string OutcomeWords(const Result& result) {
 std::string Line(const std::string& label, const ReportedPlan& each, const Graph& graph) {
   const Result& result = each.result;
   if (!Completed(result)) {
-    return label + Flush("-", kColumn) + Flush("-", kColumn) + Flush("-", kColumn) +
-           Flush("-", kColumn) + "  " + DescribePlan(each.plan, graph) + ": " +
+    return label + FlushRight("-", kColumn) + FlushRight("-", kColumn) + FlushRight("-", kColumn) +
+           FlushRight("-", kColumn) + "  " + DescribePlan(each.plan, graph) + ": " +
            OutcomeWords(result) + "\n";
   }
-  return label + Flush(FormatDuration(result.step_time), kColumn) +
-         Flush(FormatBytes(result.peak_reserved), kColumn) +
-         Flush(FormatBytes(result.peak_allocated), kColumn) +
-         Flush(FormatDuration(result.exposed_communication), kColumn) + "  " +
+  return label + FlushRight(FormatDuration(result.step_time), kColumn) +
+         FlushRight(FormatBytes(result.peak_reserved), kColumn) +
+         FlushRight(FormatBytes(result.peak_allocated), kColumn) +
+         FlushRight(FormatDuration(result.exposed_communication), kColumn) + "  " +
          DescribePlan(each.plan, graph) + "\n";
 }
 
@@ -151,14 +142,14 @@ std::string ExplainGain(const SearchReport& report, const Baseline& baseline) {
     const Duration before = baseline.reported.exposed[kind];
     const Duration after = best.exposed[kind];
     if (before != Duration() || after != Duration()) {
-      text += "  exposed " + Padded(std::string(CollectiveKindNames()[kind]), 15) +
-              Flush(FormatDuration(before), kColumn) + " -> " + FormatDuration(after) + "\n";
+      text += "  exposed " + FlushLeft(std::string(CollectiveKindNames()[kind]), 15) +
+              FlushRight(FormatDuration(before), kColumn) + " -> " + FormatDuration(after) + "\n";
     }
   }
-  text += "  compute                " + Flush(FormatDuration(from.compute), kColumn) + " -> " +
+  text += "  compute                " + FlushRight(FormatDuration(from.compute), kColumn) + " -> " +
           FormatDuration(to.compute) + "   (beside communication kernels run slower)\n";
-  text += "  reserved memory        " + Flush(FormatBytes(from.peak_reserved), kColumn) + " -> " +
-          FormatBytes(to.peak_reserved) + "\n";
+  text += "  reserved memory        " + FlushRight(FormatBytes(from.peak_reserved), kColumn) +
+          " -> " + FormatBytes(to.peak_reserved) + "\n";
   return text;
 }
 
@@ -230,13 +221,14 @@ std::string PrintSearchText(const SearchReport& report, const Graph& graph) {
                      " reserved: " + Thousands(static_cast<double>(search.evaluated)) +
                      " schedules" + (search.stopped ? ", stopped early" : "") + "\n\n";
   const std::size_t width = LabelWidth(report);
-  text += std::string(width, ' ') + Flush("step time", kColumn) + Flush("reserved", kColumn) +
-          Flush("allocated", kColumn) + Flush("exposed", kColumn) + "\n";
+  text += std::string(width, ' ') + FlushRight("step time", kColumn) +
+          FlushRight("reserved", kColumn) + FlushRight("allocated", kColumn) +
+          FlushRight("exposed", kColumn) + "\n";
   for (const Baseline& each : report.baselines) {
-    text += Line(Padded(each.name, width), each.reported, graph);
+    text += Line(FlushLeft(each.name, width), each.reported, graph);
   }
   for (std::size_t i = 0; i < report.front.size(); ++i) {
-    text += Line(Padded(i == 0 ? "best" : "front", width), report.front[i], graph);
+    text += Line(FlushLeft(i == 0 ? "best" : "front", width), report.front[i], graph);
   }
   text += ExplainGain(report, report.baselines.front());
   for (std::size_t i = 1; i < report.baselines.size(); ++i) {

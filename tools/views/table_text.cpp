@@ -45,6 +45,15 @@ std::string TableLine(const std::string& label, const std::string& value, const 
   return note.empty() ? line + "\n" : line + "   " + note + "\n";
 }
 
+std::string FlushRight(const std::string& text, std::size_t width) {
+  return std::string(width - std::min(width, text.size()), ' ') + text;
+}
+
+std::string FlushLeft(std::string text, std::size_t width) {
+  text.resize(std::max(width, text.size()), ' ');
+  return text;
+}
+
 std::string AlignColumns(const std::vector<std::vector<std::string>>& rows, std::size_t left) {
   return Join(AlignedLines(rows, left), "\n") + "\n";
 }

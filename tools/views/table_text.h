@@ -11,6 +11,11 @@ namespace dcsim {
 /// One line of a text answer: label on the left, value flush right, note behind it.
 std::string TableLine(const std::string& label, const std::string& value, const std::string& note);
 
+/// The text at the right or left end of a column that is `width` characters wide, or as wide as the
+/// text.
+std::string FlushRight(const std::string& text, std::size_t width);
+std::string FlushLeft(std::string text, std::size_t width);
+
 /// Rows of as many cells each, in columns two blanks apart: the first `left` of them flush left,
 /// the others flush right.
 std::string AlignColumns(const std::vector<std::vector<std::string>>& rows, std::size_t left);

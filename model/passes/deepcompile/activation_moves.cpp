@@ -11,7 +11,7 @@
 namespace dcsim {
 namespace {
 
-constexpr double kMargin = 0.1;  // MIN_MEASURED_MARGIN, which fragmentation rarely exceeds
+constexpr double kMeasuredMargin = 0.1;  // MIN_MEASURED_MARGIN, which fragmentation rarely exceeds
 
 /// The backward graph of a forward graph.
 std::optional<std::size_t> FindBackward(const Graph& graph, std::size_t forward) {
@@ -135,7 +135,7 @@ class Planner {
   }
 
   double Budget() const {
-    return static_cast<double>(inputs_.device_memory.count()) * (1 - kMargin);
+    return static_cast<double>(inputs_.device_memory.count()) * (1 - kMeasuredMargin);
   }
 
   /// Values that are on the host when a graph begins.

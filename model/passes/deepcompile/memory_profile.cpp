@@ -10,12 +10,6 @@
 namespace dcsim {
 namespace {
 
-constexpr std::int64_t kBlock = 512;  // of PyTorch's allocator
-
-Bytes Rounded(Bytes bytes) {
-  return Bytes(RoundUp(bytes.count(), kBlock));
-}
-
 /// Shards, gradient shards, master weights and moments of ZeRO-3; constants, inputs.
 Bytes ResidentBytes(const Graph& graph,
                     const PolicyInputs& inputs,
@@ -30,19 +24,19 @@ Bytes ResidentBytes(const Graph& graph,
     const std::int64_t element_bytes = ElementBytes(group.dtype);
     const std::int64_t partition = PartitionElements(graph, group, options, ranks);
     if (residents.shards) {
-      total += Rounded(Bytes(WeightOffsets(graph, group, options, ranks).back() * element_bytes));
+      total += InBlocks(Bytes(WeightOffsets(graph, group, options, ranks).back() * element_bytes));
     }
-    total += Rounded(
+    total += InBlocks(
         Bytes(partition * (AccumulationBytes(options.training, group.dtype) + state_bytes)));
   }
   for (const ConstantBuffer& buffer : graph.buffers) {
-    total += Rounded(graph.storage(graph.storage_of(buffer.value)).bytes);
+    total += InBlocks(graph.storage(graph.storage_of(buffer.value)).bytes);
   }
   for (const Input& input : graph.inputs) {
-    total += Rounded(graph.storage(graph.storage_of(input.value)).bytes);
+    total += InBlocks(graph.storage(graph.storage_of(input.value)).bytes);
   }
   for (const Bytes bytes : inputs.workspaces) {
-    total += Rounded(bytes);
+    total += InBlocks(bytes);
   }
   return total;
 }
@@ -104,7 +98,7 @@ Bytes MemoryProfile::Before(std::size_t g) const {
   }
   Bytes total = resident_;
   for (const StorageId storage : kept) {
-    total += facts_.on_host[storage.index()] ? Bytes(0) : Rounded(graph_.storage(storage).bytes);
+    total += facts_.on_host[storage.index()] ? Bytes(0) : InBlocks(graph_.storage(storage).bytes);
   }
   return total;
 }
@@ -112,7 +106,7 @@ Bytes MemoryProfile::Before(std::size_t g) const {
 MemoryProfile::OpMemory MemoryProfile::MemoryOf(OpId id) const {
   OpMemory memory;
   for (const StorageId storage : facts_.allocates[id.index()]) {
-    memory.made += Rounded(graph_.storage(storage).bytes);
+    memory.made += InBlocks(graph_.storage(storage).bytes);
   }
   memory.peak = memory.made;
   const OpProfile* profile = inputs_.profile == nullptr ? nullptr : inputs_.profile->FindOp(id);
@@ -123,7 +117,7 @@ MemoryProfile::OpMemory MemoryProfile::MemoryOf(OpId id) const {
   Bytes current;
   for (const FootprintStep& step : profile->footprint) {
     if (step.kind == FootprintStep::Kind::kAllocate) {
-      blocks.push_back(Rounded(step.bytes));
+      blocks.push_back(InBlocks(step.bytes));
       current += blocks.back();
       memory.peak = std::max(memory.peak, current);
     } else {
@@ -166,7 +160,7 @@ void MemoryProfile::FinishOp(Walk& walk, OpId id) const {
     if (walk.alive[s] && walk.uses[s].last == walk.position && !walk.stays[s] &&
         walk.pending[s] == 0) {
       walk.alive[s] = false;
-      walk.live -= Rounded(graph_.storages[s].bytes);
+      walk.live -= InBlocks(graph_.storages[s].bytes);
     }
   };
   std::for_each(graph_.op(id).inputs.begin(), graph_.op(id).inputs.end(), drop);
@@ -184,7 +178,7 @@ void MemoryProfile::FinishReduction(Walk& walk, ParamId param) const {
   if (walk.alive[s] && walk.pending[s] == 0 && walk.uses[s].last < walk.position &&
       !walk.stays[s]) {
     walk.alive[s] = false;
-    walk.live -= Rounded(graph_.storages[s].bytes);
+    walk.live -= InBlocks(graph_.storages[s].bytes);
   }
 }
 
@@ -193,10 +187,10 @@ void MemoryProfile::Move(Walk& walk, const ActivationStep& move, const PassGraph
   const ValueId value = nodes.nodes[move.node].value;
   const std::size_t s = graph_.storage_of(value).index();
   if (move.kind == GraphEventKind::kReloadActivation) {
-    walk.live += Rounded(graph_.value(value).bytes());
+    walk.live += InBlocks(graph_.value(value).bytes());
   } else if (move.kind == GraphEventKind::kOffloadActivation && walk.alive[s]) {
     walk.alive[s] = false;
-    walk.live -= Rounded(graph_.storages[s].bytes);
+    walk.live -= InBlocks(graph_.storages[s].bytes);
   }
 }
 
@@ -208,7 +202,7 @@ Bytes MemoryProfile::OwnParams(OpId id) const {
   Bytes bytes;
   for (const ParamId param : params) {
     if (!param.is_none()) {
-      bytes += Rounded(GatheredBytes(graph_, param, ranks_));
+      bytes += InBlocks(GatheredBytes(graph_, param, ranks_));
     }
   }
   return bytes;
@@ -219,7 +213,7 @@ Bytes MemoryProfile::OperatorPeak(std::size_t g, const PassGraph& nodes) const {
   Bytes peak = walk.live;
   for (const PassNode& node : nodes.nodes) {
     if (node.kind == PassNodeKind::kGather) {
-      peak = std::max(peak, walk.live + Rounded(node.allocated_bytes) * 2);
+      peak = std::max(peak, walk.live + InBlocks(node.allocated_bytes) * 2);
     } else if (node.kind == PassNodeKind::kOp) {
       peak = std::max(peak, walk.live + MemoryOf(node.op).peak + OwnParams(node.op));
       FinishOp(walk, node.op);
@@ -237,7 +231,7 @@ struct MemoryProfile::GatheredParams {
   /// What a node adds to the memory that is alive.
   Bytes Change(const PassNode& node) {
     if (node.kind == PassNodeKind::kGather) {
-      bytes[node.param.index()] = Rounded(node.allocated_bytes);
+      bytes[node.param.index()] = InBlocks(node.allocated_bytes);
       return bytes[node.param.index()];
     }
     const bool frees =
@@ -276,7 +270,7 @@ std::vector<Bytes> MemoryProfile::Peaks(std::size_t g,
   Walk walk = StartWalk(g, order);
   GatheredParams gathered(graph_.params.size());
   for (const ValueId value : away.before) {
-    walk.live -= Rounded(graph_.storage(graph_.storage_of(value)).bytes);
+    walk.live -= InBlocks(graph_.storage(graph_.storage_of(value)).bytes);
   }
   auto move = away.moves.begin();
   std::vector<Bytes> peaks;

@@ -18,6 +18,11 @@ struct AwayActivations {
   std::vector<ActivationStep> moves;  // of the graph, ascending; waits do nothing
 };
 
+/// What `bytes` take of PyTorch's allocator, whose blocks are multiples of 512 bytes.
+inline Bytes InBlocks(Bytes bytes) {
+  return Bytes(RoundUp(bytes.count(), 512));
+}
+
 /// The memory that DeepCompile's profilers see, predicted: in program order on one stream,
 /// PyTorch's blocks rounded to 512 bytes, memory outside PyTorch included. Reductions do nothing
 /// while it profiles, so reduce buckets are missing and gradients go where they would be reduced;

@@ -7,7 +7,7 @@
 namespace dcsim {
 namespace {
 
-constexpr double kMargin = 0.2;  // MARGIN
+constexpr double kStateMargin = 0.2;  // MARGIN
 
 double Count(Bytes bytes) {
   return static_cast<double>(bytes.count());
@@ -17,7 +17,7 @@ double Count(Bytes bytes) {
 
 StateOffload::StateOffload(std::vector<Bytes> sizes, Bytes device_memory)
     : sizes_(std::move(sizes)),
-      budget_(Count(device_memory) * (1 - kMargin)) {}
+      budget_(Count(device_memory) * (1 - kStateMargin)) {}
 
 std::vector<std::size_t> StateOffload::Forward(const std::vector<StepPeak>& steps) {
   std::vector<std::size_t> leaving;

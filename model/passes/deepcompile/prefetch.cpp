@@ -7,7 +7,7 @@ namespace dcsim {
 namespace {
 
 // passes/prefetch.py
-constexpr double kMargin = 0.1;
+constexpr double kPrefetchMargin = 0.1;
 constexpr double kFuseFactor = 1.2;
 constexpr double kMostFused = 1e9;     // bytes
 constexpr double kMostBuffered = 4e9;  // bytes
@@ -20,9 +20,8 @@ class PrefetchWalk {
   PrefetchWalk(const PassGraph& graph, const PrefetchInputs& inputs)
       : graph_(graph),
         inputs_(inputs),
-        limit_(
-            static_cast<float>(static_cast<double>(inputs.device_memory.count()) * (1 - kMargin))) {
-  }
+        limit_(static_cast<float>(static_cast<double>(inputs.device_memory.count()) *
+                                  (1 - kPrefetchMargin))) {}
 
   /// One node; `peak` is that of the node before it.
   void Visit(std::uint32_t node, Bytes peak, bool first_behind_inputs) {

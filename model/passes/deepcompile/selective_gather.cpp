@@ -5,7 +5,7 @@
 namespace dcsim {
 namespace {
 
-constexpr double kMargin = 0.1;  // MEM_MARGIN
+constexpr double kMemoryMargin = 0.1;  // MEM_MARGIN
 
 double TimePerByte(const KeepCandidate& candidate) {
   const auto bytes = static_cast<double>(candidate.bytes.count());
@@ -14,10 +14,11 @@ double TimePerByte(const KeepCandidate& candidate) {
 
 Bytes BudgetOf(const KeepMemory& memory, DeepSpeedVersion version) {
   const auto device = static_cast<double>(memory.device.count());
-  const Bytes profiled = Bytes(static_cast<std::int64_t>(device * (1 - kMargin))) - memory.peak;
+  const Bytes profiled =
+      Bytes(static_cast<std::int64_t>(device * (1 - kMemoryMargin))) - memory.peak;
   Bytes budget = std::max(Bytes(0), profiled);
   if (version == DeepSpeedVersion::kRelease0198) {
-    const Bytes margin(static_cast<std::int64_t>(device * kMargin));
+    const Bytes margin(static_cast<std::int64_t>(device * kMemoryMargin));
     budget = std::min(budget, std::max(Bytes(0), memory.available - margin));
   }
   return budget;

@@ -2,12 +2,11 @@
 
 #include <algorithm>
 
+#include "model/passes/deepcompile/memory_profile.h"
 #include "model/passes/pass_list.h"
 
 namespace dcsim {
 namespace {
-
-constexpr std::int64_t kBlock = 512;  // of PyTorch's allocator
 
 std::vector<Bytes> SizesOf(const std::vector<StateSize>& states) {
   std::vector<Bytes> sizes;
@@ -68,7 +67,7 @@ StateMovePlanner::StateMovePlanner(const PlanSpec& spec,
 Bytes StateMovePlanner::BytesOf(std::size_t first_state) const {
   Bytes total;
   for (std::size_t i = first_state; i < states_.size(); ++i) {
-    total += Bytes(RoundUp(states_[i].bytes.count(), kBlock));
+    total += InBlocks(states_[i].bytes);
   }
   return total;
 }
