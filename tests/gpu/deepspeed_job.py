@@ -12,7 +12,6 @@ use to the end), record (as default, and its graphs are written), plan; eager (D
 from __future__ import annotations
 
 import argparse
-import contextlib
 import gc
 import gzip
 import importlib.util
@@ -32,8 +31,6 @@ from torch import nn
 
 # (sequences of a micro-step on each rank, tokens of one) by model.
 SHAPES = {"llama-3.2-1b": (4, 2048), "own": (8, 1024)}
-# Holds contexts open: one that nobody refers to ends.
-FOR_GOOD = contextlib.ExitStack()
 # Steps before those that are measured: DeepSpeed compiles anew at the fifth.
 WARM_UP = 10
 
@@ -109,7 +106,7 @@ def make_job(name: str, device: torch.device) -> Job:
 
 def job_of_file(path: Path, device: torch.device) -> Job:
     """The workload beside `path`: its build() gives module and inputs, its recording what integers lie below."""
-    from dcrecord.transformers_attention import plain_attention
+    import dcsim_deepspeed
 
     loaded = importlib.util.spec_from_file_location("model", path)
     module = importlib.util.module_from_spec(loaded)
@@ -118,8 +115,7 @@ def job_of_file(path: Path, device: torch.device) -> Job:
         model, examples = module.build()
     by_name = isinstance(examples, dict)
     model = model.to(device, torch.bfloat16)
-    # Masks that hide nothing are not built, as in the recording.
-    FOR_GOOD.enter_context(plain_attention(model, "auto"))
+    dcsim_deepspeed.leave_out_masks(model)
     with gzip.open(path.with_name("graph.json.gz"), "rt") as file:
         fills = {entry["name"]: entry["fill"] for entry in json.load(file)["inputs"]}
     examples = examples if by_name else dict(zip(fills, examples))

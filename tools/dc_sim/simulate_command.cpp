@@ -178,8 +178,8 @@ ExitCode RunSimulate(const SimulateOptions& options) {
   }
   const std::optional<Beside> beside = CompareWithTrace(trace, step, prediction);
   if (!options.report.empty()) {
-    const ReportedStep reported{prediction.result,    step.cluster, *whole, step.workload.graph,
-                                *prediction.timeline, beside,       {},     std::nullopt};
+    const ReportedStep reported{prediction.result,   step.cluster,         *whole,
+                                step.workload.graph, *prediction.timeline, beside};
     WriteFile(options.report, PrintReportPage(reported, AnsweringVersion()));
   }
   WriteAnswer(options, prediction.result, step.cluster, beside);

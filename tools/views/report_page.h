@@ -32,10 +32,10 @@ struct ReportedStep {
   const Cluster& cluster;
   const Schedule& schedule;
   const Graph& graph;
-  const Timeline& timeline;        // of this schedule, of one rank
-  std::optional<Beside> beside;    // a trace beside it, if there is one
-  std::vector<RivalStep> rivals;   // of the search that found it
-  std::optional<Result> measured;  // what running it took
+  const Timeline& timeline;             // of this schedule, of one rank
+  std::optional<Beside> beside;         // a trace beside it, if there is one
+  std::vector<RivalStep> rivals = {};   // of the search that found it
+  std::optional<Result> measured = {};  // what running it took
 };
 
 /// One HTML page that asks no network: verdict, step time and its parts, timeline by stream, memory

@@ -34,6 +34,7 @@ class Options:
     frozen                     patterns of the names of parameters that are not trained
     hold                       names of the outputs that the caller holds; None is all that the module returns
     no_dropout                 sets every probability of dropping something to 0
+    build_masks                transformers builds masks that hide nothing, as it does where torch.compile traces it
     backend                    inductor: the compiled graphs, too
     stand_ins                  writes into them what each kernel computes
     """
@@ -49,6 +50,7 @@ class Options:
     hold: tuple[str, ...] | None = None
     checkpoint: tuple[str, ...] = ()
     no_dropout: bool = False
+    build_masks: bool = False
     backend: str = "aten"
     stand_ins: bool = False
 

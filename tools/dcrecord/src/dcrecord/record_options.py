@@ -112,6 +112,8 @@ def record_parser(of_file: bool = False) -> OptionParser:
     text = "runs the forward of each block again in the backward"
     parser.add_argument("--activation-checkpointing", action="store_true", help=text)
     parser.add_argument("--no-dropout", action="store_true", help="sets every dropout of the model to 0")
+    text = "transformers builds masks that hide nothing, as where torch.compile traces it"
+    parser.add_argument("--build-masks", action="store_true", help=text)
     text = "with --backend inductor: writes what each kernel computes, so that dc-run can run it on a CPU"
     parser.add_argument("--stand-ins", action="store_true", help=text)
     for option, metavar, text in _TEXTS:
@@ -185,6 +187,7 @@ def _options(asked: argparse.Namespace, architecture: Architecture | LinearStack
         hold=_held(asked.hold),
         checkpoint=tuple(asked.checkpoint),
         no_dropout=asked.no_dropout,
+        build_masks=asked.build_masks,
         backend=asked.backend,
         stand_ins=asked.stand_ins,
     )
@@ -219,4 +222,5 @@ def _words(asked: argparse.Namespace, options: Options, name: str, tells_sequenc
         words += [word for value in values if value is not None for word in (option, str(value))]
     words += ["--activation-checkpointing"] if options.activation_checkpointing else []
     words += ["--no-dropout"] if options.no_dropout else []
+    words += ["--build-masks"] if options.build_masks else []
     return shlex.join([*words, "-o", f"traces/{name}"])

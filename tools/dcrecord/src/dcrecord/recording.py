@@ -38,6 +38,10 @@ from dcrecord.workload import TrainingStep, Workload
 # Seconds per layer (module without modules in it) from the start of tracing to the end; only used to say how long it
 # may take. `python -m dcrecord qwen3-8b`, 436 layers, took 21 s of them on one core of a server CPU.
 _SECONDS_PER_LAYER = 0.05
+_MASKS_LEFT_OUT = (
+    "left out masks that hide nothing; a job that torch.compile traces builds them, and takes longer, unless it calls "
+    "dcsim_deepspeed.leave_out_masks(model) first: --build-masks records it so"
+)
 
 
 def record(workload: Workload, options: Options, report: Reporter) -> dict[str, Any]:
@@ -56,7 +60,7 @@ def record_forms(
     contents = contents_of(workload)
     step = training_step(workload, options, device_type="cpu")
     report(f"tracing {_size_of(workload.body)}")
-    with fake_tensors(workload) as inputs, traced_as_on_cuda(workload.body, options) as attention:
+    with fake_tensors(workload) as inputs, traced_as_on_cuda(workload.body, options, report) as attention:
         captured = _capture_or_explain(step, inputs, options)
         to_compile = captured
         if options.backend != "aten" and len(captured.output_names) > 1:
@@ -93,6 +97,7 @@ def describe(captured: Captured, contents: Contents, workload: Workload, options
             "autocast": options.autocast,
             "frozen": list(options.frozen),
             "hold": held,
+            **({"build_masks": True} if options.build_masks else {}),
             **({} if hidden_size is None else {"hidden_size": hidden_size}),
         },
         "tokens": workload.tokens,
@@ -157,16 +162,18 @@ def fake_tensors(workload: Workload) -> Iterator[tuple[Tensor, ...]]:
 
 
 @contextmanager
-def traced_as_on_cuda(body: nn.Module, options: Options) -> Iterator[Attention]:
+def traced_as_on_cuda(body: nn.Module, options: Options, report: Reporter) -> Iterator[Attention]:
     """Everything that makes a trace on CPU tensors equal one on CUDA tensors; gives what attention became."""
     with ExitStack() as stack:
-        stack.enter_context(plain_attention(body, options.attention))
+        left_out = stack.enter_context(plain_attention(body, options.attention, options.build_masks))
         attention = stack.enter_context(cuda_operators(options.attention, options.no_dropout))
         if options.no_dropout:
             stack.enter_context(without_dropout())
         if options.autocast is not None:
             stack.enter_context(cuda_autocast_rules())
         yield attention
+        if left_out and options.backend == "inductor":
+            report(_MASKS_LEFT_OUT)
 
 
 def _kernel_of(attention: Attention, options: Options) -> str:

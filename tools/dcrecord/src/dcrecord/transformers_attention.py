@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from torch import nn
@@ -13,82 +13,87 @@ _Builder = Callable[..., Any]
 
 
 @contextmanager
-def plain_attention(body: nn.Module, attention: str) -> Iterator[None]:
-    """Inside, transformers builds no plain mask for models in `body`, and repeats key heads where the kernel needs it.
+def plain_attention(body: nn.Module, attention: str, build_masks: bool = False) -> Iterator[list[str]]:
+    """Inside, transformers builds no mask that hides nothing for models in `body`, and repeats key heads where the kernel
+    needs it: of the kernels, `efficient` takes no grouped key heads; for it transformers' own repetition is switched on, for
+    the others the kernel gets `enable_gqa` as usual. Gives the names of the builders that were asked in vain so far.
+
+    build_masks   transformers builds its masks
+    """
+    left_out: list[str] = []
+    with ExitStack() if build_masks else leave_out_masks(body, left_out) as changes:
+        if attention == "efficient" and _homes(body):
+            from transformers.integrations import sdpa_attention
+
+            _replace(sdpa_attention, "use_gqa_in_sdpa", _no_grouped_kernel, changes)
+        yield left_out
+
+
+def leave_out_masks(body: nn.Module, left_out: list[str] | None = None) -> ExitStack:
+    """From now on, until the stack is closed, transformers builds no mask that hides nothing for models in `body`.
 
     Causality is implied by `is_causal`, and a mask that hides nothing by none; transformers knows that, and yet builds the
-    masks when it is traced, which the flash kernel would not take. Of the kernels, `efficient` takes no grouped key heads; for it transformers' own
-    repetition is switched on, for the others the kernel gets `enable_gqa` as usual.
+    masks when torch.compile traces it. No flash kernel takes them. A batch with an `attention_mask` keeps its masks.
+
+    left_out   gets the name of a builder each time that it is asked in vain
     """
-    homes = sorted({type(module).__module__ for module in body.modules()})
-    homes = [home for home in homes if home.startswith("transformers.")]
-    replaced: list[tuple[Any, str, Any]] = []
-
-    def replace(owner: Any, name: str, replacement: Callable[[_Builder], _Builder]) -> None:
-        if hasattr(owner, name):
-            replaced.append((owner, name, getattr(owner, name)))
-            setattr(owner, name, replacement(getattr(owner, name)))
-
-    for home in homes:
-        replace(sys.modules[home], "create_causal_mask", _unless_plain)
-        replace(sys.modules[home], "create_sliding_window_causal_mask", _unless_plain_and_short)
-        replace(sys.modules[home], "create_bidirectional_mask", _unless_it_hides_nothing)
-    if homes and attention == "efficient":
-        from transformers.integrations import sdpa_attention
-
-        replace(sdpa_attention, "use_gqa_in_sdpa", lambda _: _no_grouped_kernel)
-    try:
-        yield
-    finally:
-        for owner, name, function in reversed(replaced):
-            setattr(owner, name, function)
+    changes = ExitStack()
+    for home in _homes(body):
+        for name, hides_nothing in _BUILDERS.items():
+            if hasattr(home, name):
+                _replace(home, name, _unless(hides_nothing, getattr(home, name), left_out), changes)
+    return changes
 
 
-def _unless_plain(builder: _Builder) -> _Builder:
+def _homes(body: nn.Module) -> list[Any]:
+    """The files of transformers that the modules come from."""
+    names = sorted({type(module).__module__ for module in body.modules()})
+    return [sys.modules[name] for name in names if name.startswith("transformers.")]
+
+
+def _replace(owner: Any, name: str, replacement: Any, changes: ExitStack) -> None:
+    changes.callback(setattr, owner, name, getattr(owner, name))
+    setattr(owner, name, replacement)
+
+
+def _unless(hides_nothing: Callable[..., bool], builder: _Builder, left_out: list[str] | None) -> _Builder:
+    """`builder`, but for the masks that hide nothing. Without a list it changes nothing, for which torch.compile would look at
+    each call."""
+
     def build(config: Any, inputs_embeds: Any, attention_mask: Any = None, **more: Any) -> Any:
-        if _is_plain(config, attention_mask, more):
+        if attention_mask is None and hides_nothing(config, inputs_embeds, more):
+            if left_out is not None:
+                left_out.append(builder.__name__)
             return None
         return builder(config=config, inputs_embeds=inputs_embeds, attention_mask=attention_mask, **more)
 
     return build
 
 
-def _unless_plain_and_short(builder: _Builder) -> _Builder:
-    """A window hides nothing while the sequence is not longer."""
-
-    def build(config: Any, inputs_embeds: Any, attention_mask: Any = None, **more: Any) -> Any:
-        if _is_plain(config, attention_mask, more) and inputs_embeds.shape[1] <= config.sliding_window:
-            return None
-        return builder(config=config, inputs_embeds=inputs_embeds, attention_mask=attention_mask, **more)
-
-    return build
-
-
-def _unless_it_hides_nothing(builder: _Builder) -> _Builder:
-    """An encoder's mask without padding, wherever the queries come from."""
-
-    def build(
-        config: Any, inputs_embeds: Any, attention_mask: Any = None, encoder_hidden_states: Any = None, **more: Any
-    ) -> Any:
-        if attention_mask is None and not [name for name in more if name != "past_key_values"]:
-            return None
-        return builder(
-            config=config,
-            inputs_embeds=inputs_embeds,
-            attention_mask=attention_mask,
-            encoder_hidden_states=encoder_hidden_states,
-            **more,
-        )
-
-    return build
-
-
-def _is_plain(config: Any, attention_mask: Any, more: dict[str, Any]) -> bool:
-    """No padding, no other mask on top of the causal one, which attention written out in the model needs, too."""
+def _is_causal(config: Any, _: Any, more: dict[str, Any]) -> bool:
+    """No other mask on top of the causal one, which attention written out in the model needs, too."""
     if getattr(config, "_attn_implementation", None) == "eager":
         return False
     others = [value for name, value in more.items() if name not in ("past_key_values", "position_ids")]
-    return getattr(config, "is_causal", True) and attention_mask is None and not others
+    return getattr(config, "is_causal", True) and not others
+
+
+def _is_causal_and_short(config: Any, inputs_embeds: Any, more: dict[str, Any]) -> bool:
+    """A window hides nothing while the sequence is not longer."""
+    return _is_causal(config, inputs_embeds, more) and inputs_embeds.shape[1] <= config.sliding_window
+
+
+def _is_whole(_config: Any, _inputs_embeds: Any, more: dict[str, Any]) -> bool:
+    """An encoder's mask without padding, wherever the queries come from."""
+    return not [name for name in more if name not in ("past_key_values", "encoder_hidden_states")]
+
+
+# By name of a builder of masks: whether its mask would hide nothing.
+_BUILDERS = {
+    "create_causal_mask": _is_causal,
+    "create_sliding_window_causal_mask": _is_causal_and_short,
+    "create_bidirectional_mask": _is_whole,
+}
 
 
 def _no_grouped_kernel(*_: Any, **__: Any) -> bool:
