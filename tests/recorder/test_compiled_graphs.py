@@ -5,7 +5,7 @@ from __future__ import annotations
 import compile_workloads
 import pytest
 from compile_workloads import LINES, PAGE, TRACES, lines, page
-from dcrecord.graph_file import COMPILED_FILES
+from dcrecord.graph_file import COMPILED_FILES, GRAPH_FILE, read_document
 
 
 def test_page_is_made_of_the_lines() -> None:
@@ -23,7 +23,8 @@ def test_every_line_is_of_a_workload_and_its_graph_is_made_again() -> None:
 def test_committed_forms_are_what_the_lines_say(form: str) -> None:
     found = {path.parent.name: path for path in TRACES.glob(f"*/{COMPILED_FILES[form]}")}
     for name in found.keys() & lines().keys():
-        assert compile_workloads.facts_of(found[name]) == lines()[name][form]
+        whole = read_document(TRACES / name / GRAPH_FILE)
+        assert compile_workloads.facts_of(found[name], whole) == lines()[name][form]
 
 
 def test_reasons_are_read_from_what_the_recorder_says() -> None:

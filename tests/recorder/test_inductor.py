@@ -172,6 +172,19 @@ class _Shifted(nn.Module):
         return self.table(shifted.masked_fill_(shifted == -100, 7)).sum()
 
 
+class _Repeated(nn.Module):
+    """One norm behind another: the gradients of its weight are sums of columns of two tensors, and are added up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(4096, 4096, bias=False)
+        self.norm = nn.LayerNorm(4096)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.first(x)
+        return self.norm(self.norm(x).tanh()).float().square().mean()
+
+
 def _compiled(make: Callable[[], nn.Module], example: torch.Tensor, dtype: str) -> dict[str, dict[str, Any]]:
     """The compiled forms of a module."""
     options = replace(PLAIN, dtype=dtype, backend="inductor")
@@ -200,6 +213,19 @@ def test_running_statistics_are_changed_where_they_are() -> None:
 def test_constants_of_the_code_do_not_stop_a_lowering() -> None:
     for form in _compiled(_Shifted, torch.randint(0, 10, (2, 6)), "float32").values():
         assert [output["kind"] for output in form["graphs"][1]["outputs"]] == ["gradient"]
+
+
+def test_kernels_read_what_the_wrapper_has_summed_up_before() -> None:
+    """Inductor finishes sums of columns outside of the kernels, in the place of nodes that it had fused into another."""
+    form = _compiled(_Repeated, torch.randn(8192, 4096, dtype=torch.bfloat16), "bfloat16")["zero12"]
+    assert [kernel for kernel in form["kernels"] if dict(kernel["signature"]).get("ws_ptr")]
+    storages = [value["storage"] for value in form["values"]]
+    launches = [op for graph in form["graphs"] for op in graph["ops"] if "kernel" in op]
+    for op in launches:
+        names = [name for name, _ in form["kernels"][op["kernel"]]["signature"]]
+        read = {argument["v"] for name, argument in zip(names, op["args"]) if name.startswith("in_ptr")}
+        assert {storages[value] for value in read} <= {storages[value] for value, _ in op["reads"]}
+        assert not read & {value for value, _ in op["writes"]}
 
 
 def test_lines_that_are_not_known_are_refused_by_name() -> None:

@@ -19,6 +19,7 @@ from torch.fx import Node
 
 from dcrecord.arguments import TensorReference, plain_name
 from dcrecord.errors import RecorderError
+from dcrecord.inductor.kernel_nodes import node_of_launch
 from dcrecord.inductor.kernels import source_of
 from dcrecord.inductor.loop_values import NoStandIn
 from dcrecord.inductor.stand_in import StandIn, stand_in_of
@@ -135,6 +136,8 @@ class _Wrapper(wrapper.PythonWrapperCodegen):
 
     def writeline(self, line: Any) -> None:
         node = getattr(V.graph.scheduler, "current_node", None)
+        if isinstance(line, wrapper.KernelCallLine) and line.triton:
+            node = node_of_launch(node, line.call_args)
         if isinstance(line, wrapper.WrapperLine):
             line.written_for = node
         super().writeline(line)
