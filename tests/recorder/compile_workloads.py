@@ -48,6 +48,7 @@ def lines() -> dict[str, dict[str, Any]]:
 def page(results: dict[str, dict[str, Any]]) -> str:
     """The page that these lines give."""
     whole = [name for name, result in results.items() if all("launches" in result[form] for form in COMPILED_FILES)]
+    older = [f"{name} ({', '.join(result['differ'])})" for name, result in results.items() if "differ" in result]
     rows = "\n".join(_row(results[name]) for name in sorted(results))
     seconds = sorted(result["seconds"] for result in results.values())
     return (
@@ -56,6 +57,7 @@ def page(results: dict[str, dict[str, Any]]) -> str:
         "`--backend inductor`, without a GPU.\n"
         f"{len(results)} of {len(_names())} are tried: {len(whole)} lower for ZeRO-3 and for ZeRO-1 and 2; "
         "the others run as operators of ATen, for the reason in their row.\n\n"
+        f"Files that came out other than they are committed: {', '.join(older) or 'none'}.\n\n"
         f"A recording takes {seconds[len(seconds) // 2]:.0f} s of one core in the middle, {seconds[-1]:.0f} s at most. "
         "Launches are those of Triton kernels, forward and backward; calls those of operators "
         "that Inductor leaves to libraries, views among them; kernels the different ones.\n\n"

@@ -30,6 +30,7 @@ from dcrecord.workload import Fill, Workload, call_by_position
 from graph_checker import faults_of, values_of
 from jsonschema_rs import Draft202012Validator
 from torch import nn
+from torch._inductor.codegen.triton import TritonKernel
 from torch.fx import Graph, GraphModule
 
 TRACES = ROOT / "traces"
@@ -226,6 +227,23 @@ def test_kernels_read_what_the_wrapper_has_summed_up_before() -> None:
         read = {argument["v"] for name, argument in zip(names, op["args"]) if name.startswith("in_ptr")}
         assert {storages[value] for value in read} <= {storages[value] for value, _ in op["reads"]}
         assert not read & {value for value, _ in op["writes"]}
+
+
+def test_an_error_of_inductors_own_is_told_with_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as that of release 2.11 in scans that it splits over thread blocks."""
+
+    def load(self: TritonKernel, name: str, index: Any) -> None:
+        raise TypeError("no shape")
+
+    monkeypatch.setattr(TritonKernel, "load", load)
+    body, unknown = build_without_weights(_Normed, torch.bfloat16)
+    example = torch.randn(2, 3, 8, 8, dtype=torch.bfloat16)
+    workload = Workload("module", body, call_by_position, {"x": example}, {"x": Fill()}, 2, unknown)
+    said = Reporter()
+    assert record_forms(workload, replace(PLAIN, dtype="bfloat16", backend="inductor"), said)[1] == {}
+    refused = [line for line in said.lines if line.startswith("not compiled for")]
+    assert len(refused) == 2
+    assert all(line.endswith("InductorError: TypeError: no shape, in TritonKernel.load") for line in refused)
 
 
 def test_lines_that_are_not_known_are_refused_by_name() -> None:

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import version as version_of
+from traceback import walk_tb
 from typing import Any
 
 import torch
@@ -54,7 +55,17 @@ def compiled_documents(
 def _sentence(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     kind = "" if isinstance(error, RecorderError) else f"{type(error).__name__}: "
-    return kind + (lines[0][:200] if lines else "no message")
+    return kind + (lines[0][:200] if lines else "no message") + ("" if isinstance(error, RecorderError) else _place(error))
+
+
+def _place(error: Exception) -> str:
+    """The innermost method of Inductor's that an error of its own came through, by which such errors are told apart."""
+    place = ""
+    for frame, _ in walk_tb(error.__traceback__):
+        owner = frame.f_locals.get("self")
+        if type(owner).__module__.startswith("torch._inductor.codegen"):
+            place = f", in {type(owner).__name__}.{frame.f_code.co_name}"
+    return place
 
 
 @contextmanager
