@@ -31,7 +31,7 @@ def beside(compiled: dict[str, Any], whole: dict[str, Any]) -> dict[str, float]:
 
 
 def _ratio(one: float, other: float) -> float:
-    return round(one / other, 4) if other else float(one > 0)
+    return round(one / other, 4) if other else float(one == other)
 
 
 def flops(document: dict[str, Any]) -> int:

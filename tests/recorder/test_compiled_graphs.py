@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import compile_workloads
 import pytest
 from compile_workloads import LINES, PAGE, TRACES, lines, page
+from compiled_plausibility import beside, peak
 from dcrecord.graph_file import COMPILED_FILES, GRAPH_FILE, read_document
 
 
@@ -39,6 +42,32 @@ def test_committed_forms_are_what_the_lines_say(form: str) -> None:
     for name in found.keys() & lines().keys():
         whole = read_document(TRACES / name / GRAPH_FILE)
         assert compile_workloads.facts_of(found[name], whole) == lines()[name][form]
+
+
+def test_a_form_that_does_less_or_is_of_another_model_is_seen() -> None:
+    form, whole = (read_document(TRACES / "tiny-llama" / file) for file in (COMPILED_FILES["zero3"], GRAPH_FILE))
+    assert beside(form, whole)["flops"] == 1.0
+    ops = form["graphs"][1]["ops"]
+    product = next(op for op in ops if "schema" in op and form["schemas"][op["schema"]].startswith("aten::mm("))
+    ops.remove(product)
+    assert beside(form, whole)["flops"] < 1.0
+    form["graphs"][1]["outputs"].pop()
+    with pytest.raises(ValueError, match="gradients differ from the ATen graph's: "):
+        beside(form, whole)
+
+
+def test_memory_lives_from_its_first_use_to_its_last() -> None:
+    def value(storage: int) -> dict[str, Any]:
+        return {"storage": storage, "shape": [1]}
+
+    def op(read: int, made: int) -> dict[str, Any]:
+        return {"args": [{"v": read}], "outputs": [made]}
+
+    outputs = [{"kind": "loss", "value": 3}]
+    graph = {"ops": [op(0, 1), op(1, 2), op(2, 3)], "outputs": outputs}
+    tables: dict[str, Any] = {"params": [], "buffers": [], "inputs": [{"value": 0}]}
+    document = {**tables, "values": [value(each) for each in range(4)], "storages": [1000, 4, 20, 300], "graphs": [graph]}
+    assert peak(document) == 320
 
 
 def test_reasons_are_read_from_what_the_recorder_says() -> None:
