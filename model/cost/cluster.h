@@ -121,6 +121,7 @@ struct HostCosts {
   Duration python_operator;  // a call of an operator from Python, besides its launches
   Duration autograd_node;    // a parameter's gradient handed to it
   Duration compiled_graph;   // a compiled graph, from its call to its first launch
+  Duration module_hooks;     // eager ZeRO-3's of a module, in one direction
   int launch_queue = 0;  // kernels of a stream that have not ended, beyond which a launch waits;
                          // 0: no limit
   std::string source;

@@ -27,6 +27,8 @@ constexpr Duration kFirstCall = Duration::FromUs(13'000);
 constexpr double kPythonOfLaunch = 2.1;
 constexpr double kAutogradOfLaunch = 1.3;
 constexpr double kGraphOfLaunch = 380;
+/// The same of an eager ZeRO-3 step on another H200, 75 launches of 7.01 us.
+constexpr double kHooksOfLaunch = 75;
 constexpr Duration kFirstCollective = Duration::FromUs(80'000);
 
 /// A time of the host that has a value where the file has none.
@@ -51,6 +53,7 @@ HostCosts ReadHostCosts(const Json& value, const Path& path, Faults& faults) {
   host.python_operator = HostTime(object, "python_operator", Scaled(host.launch, kPythonOfLaunch));
   host.autograd_node = HostTime(object, "autograd_node", Scaled(host.launch, kAutogradOfLaunch));
   host.compiled_graph = HostTime(object, "compiled_graph", Scaled(host.launch, kGraphOfLaunch));
+  host.module_hooks = HostTime(object, "module_hooks", Scaled(host.launch, kHooksOfLaunch));
   host.first_call = HostTime(object, "first_call", kFirstCall);
   host.first_collective = HostTime(object, "first_collective", kFirstCollective);
   host.launch_queue = kLaunchQueue;

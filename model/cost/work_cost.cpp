@@ -284,7 +284,8 @@ std::array<double, kDeviceUses> ClockFactors(const CostInputs& inputs, double cl
 void AddPython(const Work& work, const HostCosts& host, WorkCost& cost) {
   const Duration calls = host.python_operator * work.python.operators +
                          host.autograd_node * work.python.autograd_nodes +
-                         host.compiled_graph * work.python.graphs;
+                         host.compiled_graph * work.python.graphs +
+                         host.module_hooks * work.python.modules;
   cost.host += calls;
   if (work.launches > 1) {
     cost.further += calls - Scaled(calls, 1.0 / work.launches);

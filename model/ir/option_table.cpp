@@ -23,6 +23,7 @@ constexpr std::array<std::string_view, 3> kLifetimeNames = {"step", "pr_8036", "
 constexpr std::array<std::string_view, 3> kReductionNames = {"each_backward", "coalesced",
                                                              "each_micro_step"};
 constexpr std::array<std::string_view, 2> kHandlingNames = {"lean", "deepspeed"};
+constexpr std::array<std::string_view, 2> kHooksNames = {"none", "deepspeed"};
 constexpr std::array<std::string_view, 2> kReleaseNames = {"event_ordered", "record_stream"};
 constexpr std::array<std::string_view, 4> kOptimizerNames = {"fused", "foreach", "for_loop",
                                                              "deepspeed-fused"};
@@ -225,6 +226,12 @@ std::vector<PlanOption> BeforeTheOptimizer() {
                       "what DeepSpeed 0.19.8 launches "
                       "([schedules](../design/schedules.md#gradient-handling)). deepspeed turns "
                       "`compute_grad_norm` on by default"))),
+      Quiet(ForPolicies({{"deepspeed-eager", "deepspeed"}},
+                        Choice<&Options::module_hooks>(
+                            "module_hooks", kHooksNames,
+                            "stage 3: what the host does around modules: nothing, or the hooks by "
+                            "which eager DeepSpeed fetches and releases their parameters. `dc-run` "
+                            "has none"))),
       Flag<&Options::parameter_alignment>(
           "parameter_alignment",
           "stages 1 and 2 with all_reduce, not with `align_tensors`: each parameter of the flat "

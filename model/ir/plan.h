@@ -77,6 +77,10 @@ enum class Flatten : std::uint8_t { kConcatenate, kCopy };
 /// does it; kDeepSpeed: what DeepSpeed 0.19.8 launches (model/passes/lower_gradient_handling.cpp).
 enum class GradientHandling : std::uint8_t { kLean, kDeepSpeed };
 
+/// ZeRO-3: what the host does around modules. kDeepSpeed: the hooks by which eager DeepSpeed
+/// fetches and releases the parameters of each module, forward and backward.
+enum class ModuleHooks : std::uint8_t { kNone, kDeepSpeed };
+
 /// How often offloaded optimizer states make their way to the host and back: once a step, out in
 /// its first micro-step and back in the last; or in each micro-step, as DeepCompile's graphs do.
 enum class OffloadPeriod : std::uint8_t { kStep, kMicroStep };
@@ -120,6 +124,7 @@ struct ScheduleOptions {
   std::optional<double> gradient_clipping;  // largest norm of the whole gradient
   bool compute_grad_norm = false;           // though nothing clips
   GradientHandling gradient_handling = GradientHandling::kLean;
+  ModuleHooks module_hooks = ModuleHooks::kNone;
   bool parameter_alignment = false;  // stages 1 and 2: each parameter of the flat tensor
                                      // begins at a multiple of 16 bytes, behind padding
   TrainingOptions training;

@@ -121,6 +121,7 @@ std::size_t WorkHash::operator()(const Work& work) const {
   hash = Combine(hash, work.concatenates ? 1 : 0);
   hash = Combine(hash, work.python.operators);
   hash = Combine(hash, work.python.autograd_nodes);
+  hash = Combine(hash, work.python.modules);
   return Combine(hash, work.python.graphs);
 }
 

@@ -133,6 +133,7 @@ struct PythonCalls {
   std::uint32_t operators = 0;       // calls of PyTorch's operators
   std::uint32_t autograd_nodes = 0;  // that end in a parameter
   std::uint32_t graphs = 0;          // compiled graphs that are entered
+  std::uint32_t modules = 0;         // whose hooks fetch and release parameters
 
   bool operator==(const PythonCalls&) const = default;
 };

@@ -132,6 +132,8 @@ struct LowerState {
   std::vector<BufferId> held_before;  // from the one before it
   std::map<DType, ReduceBucket> buckets;
   std::map<DType, EagerBucket> eager_buckets;
+  /// By op of an eager ZeRO-3 step: modules whose hooks run ahead of it. Empty without hooks.
+  std::vector<std::uint32_t> hooked_modules;
   std::vector<BufferId> accumulated;       // by param: gradient kept over micro-steps
   bool has_accumulated_partition = false;  // ZeRO-2, 3: a micro-step has stored into it
 
@@ -304,6 +306,11 @@ void AddParameterCalls(LowerState& state);
 void AddGraphCall(LowerState& state);
 void AddGradientCalls(LowerState& state);
 void AddThroughputTimer(LowerState& state);
+
+/// By op, how many modules their graph enters with it for the first time; nothing for plans without
+/// module_hooks. And the calls of their hooks, ahead of what an op gathers.
+std::vector<std::uint32_t> FindHookedModules(const Plan& plan, const Graph& graph);
+void AddModuleHooks(LowerState& state, OpId op);
 
 /// What DeepSpeed does with gradients ahead of its optimizer, with gradient_handling deepspeed
 /// (lower_gradient_handling.cpp): the checks of all gradients; a group's gradients as one flat

@@ -73,7 +73,8 @@ class Hasher {
     Add(static_cast<std::uint64_t>(options.optimizer) | Bits(options.training) << 8U |
         (options.compute_grad_norm ? 1ULL << 60U : 0U) |
         (options.parameter_alignment ? 1ULL << 61U : 0U) |
-        (options.gradient_handling == GradientHandling::kDeepSpeed ? 1ULL << 62U : 0U));
+        (options.gradient_handling == GradientHandling::kDeepSpeed ? 1ULL << 62U : 0U) |
+        (options.module_hooks == ModuleHooks::kDeepSpeed ? 1ULL << 63U : 0U));
     Add(static_cast<std::uint64_t>(options.allocator));
     if (options.offload_parameters) {
       Add(1);

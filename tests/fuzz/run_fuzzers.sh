@@ -2,7 +2,7 @@
 # Builds the fuzzers (preset asan: clang, address and undefined-behaviour sanitizers) and runs each, as
 # many at once as there are processors.
 #
-#   run_fuzzers.sh SECONDS [TARGET...]   TARGETs default to all: cluster graph gzip numbers plan profile schedule space
+#   run_fuzzers.sh SECONDS [TARGET...]   TARGETs default to all: cluster graph gzip numbers plan profile schedule space trace
 #
 # Replays the committed corpus first, then mutates it, and the files of configs/, for SECONDS; every
 # dictionary knows the keys of its reader (dictionary.sh). New inputs go to
@@ -16,7 +16,7 @@ cd "$(root_folder)"
 seconds="$1"
 shift
 targets=("$@")
-[ ${#targets[@]} -gt 0 ] || targets=(cluster graph gzip numbers plan profile schedule space)
+[ ${#targets[@]} -gt 0 ] || targets=(cluster graph gzip numbers plan profile schedule space trace)
 
 configure asan
 cmake --build build/asan --target fuzzers || fail "the build of preset asan failed"

@@ -67,6 +67,7 @@ std::vector<ExecutionCase> LowerCases(const ProfiledWorkload& loaded,
     }
     const ProfiledWorkload& form = is_compiled ? forms.back().workload : loaded;
     Plan plan = load(file, form);
+    plan.options.module_hooks = ModuleHooks::kNone;  // ranks run graphs, and have no modules
     if (const std::string fault = exec::FindUnexecutable(plan.options); !fault.empty()) {
       throw Error(file + ": " + fault);
     }

@@ -92,8 +92,12 @@ TEST(ClusterReaderTest, PythonOfTheHostIsOptional) {
   EXPECT_EQ(host().python_operator, Duration::FromNs(10'500));
   EXPECT_EQ(host().autograd_node, Duration::FromNs(6'500));
   EXPECT_EQ(host().compiled_graph, Duration::FromUs(1'900));
-  document["host"].update(
-      {{"python_operator", "2 us"}, {"autograd_node", "3 us"}, {"compiled_graph", "4 ms"}});
+  EXPECT_EQ(host().module_hooks, Duration::FromUs(375));
+  document["host"].update({{"python_operator", "2 us"},
+                           {"autograd_node", "3 us"},
+                           {"compiled_graph", "4 ms"},
+                           {"module_hooks", "5 us"}});
+  EXPECT_EQ(host().module_hooks, Duration::FromUs(5));
   EXPECT_EQ(host().python_operator, Duration::FromUs(2));
   EXPECT_EQ(host().autograd_node, Duration::FromUs(3));
   EXPECT_EQ(host().compiled_graph, Duration::FromUs(4'000));
