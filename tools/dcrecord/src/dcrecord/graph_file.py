@@ -18,6 +18,13 @@ FORMAT = "dc-graph/1"
 GRAPH_FILE = "graph.json.gz"
 # The same of its compiled forms, by the stages that run them.
 COMPILED_FILES = {"zero3": "graph-inductor-zero3.json.gz", "zero12": "graph-inductor-zero12.json.gz"}
+# The same of the form whose layers are compiled each on its own.
+LAYERS_FILES = {"layers": "graph-inductor-layers.json.gz"}
+
+
+def files_of(backend: str) -> dict[str, str]:
+    """By name of a compiled form, the file that a recording for this backend writes."""
+    return {"inductor": COMPILED_FILES, "inductor-layers": LAYERS_FILES}.get(backend, {})
 
 
 def to_bytes(document: dict[str, Any], compressed: bool, indented: bool = False) -> bytes:

@@ -20,7 +20,7 @@ AUTOMATIC_KERNELS = {
 }
 ATTENTION_KERNELS = (*AUTOMATIC_KERNELS, "flash", "efficient", "cudnn", "math")
 PARTITIONERS = ("mincut", "default")
-BACKENDS = ("aten", "inductor")
+BACKENDS = ("aten", "inductor", "inductor-layers")
 # Kernels that compute in half precision only.
 HALF_PRECISION_KERNELS = ("flash", "cudnn")
 
@@ -35,7 +35,7 @@ class Options:
     hold                       names of the outputs that the caller holds; None is all that the module returns
     no_dropout                 sets every probability of dropping something to 0
     build_masks                transformers builds masks that hide nothing, as it does where torch.compile traces it
-    backend                    inductor: the compiled graphs, too
+    backend                    inductor: the compiled graphs, too; inductor-layers: the one whose layers are compiled apart
     stand_ins                  writes into them what each kernel computes
     """
 
@@ -63,7 +63,7 @@ class Options:
             )
         if self.activation_checkpointing and self.checkpoint:
             raise RecorderError("--activation-checkpointing with --checkpoint: expected one of the two")
-        if self.stand_ins and self.backend != "inductor":
+        if self.stand_ins and self.backend == "aten":
             raise RecorderError("--stand-ins: expected it with --backend inductor, whose kernels they stand in for")
         for name, value in (("--batch", self.batch), ("--seq", self.sequence)):
             if value is not None and value < 1:

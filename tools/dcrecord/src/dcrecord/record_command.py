@@ -8,7 +8,7 @@ from importlib.metadata import version as version_of
 from typing import TYPE_CHECKING, Any
 
 from dcrecord.errors import printable
-from dcrecord.graph_file import COMPILED_FILES, FORMAT, GRAPH_FILE, check_folder, to_bytes, write_whole
+from dcrecord.graph_file import FORMAT, GRAPH_FILE, check_folder, files_of, to_bytes, write_whole
 from dcrecord.options import Reporter
 from dcrecord.readme import counts_of, readme_of
 from dcrecord.record_options import Request, read_request
@@ -28,7 +28,7 @@ def run_record(arguments: list[str], of_file: bool = False) -> int:
     check_folder(request.folder)
     for note in request.notes:
         report(note)
-    if request.options.backend == "inductor":
+    if request.options.backend != "aten":
         from dcrecord.inductor.lowering import check_environment
 
         check_environment()
@@ -47,10 +47,8 @@ def run_record(arguments: list[str], of_file: bool = False) -> int:
 
 def _write_compiled(request: Request, compiled: dict[str, dict[str, Any]], report: Reporter) -> None:
     """Writes the compiled forms; one of an earlier recording that this one has not made again goes."""
-    if request.options.backend != "inductor":
-        return
-    for name in COMPILED_FILES:
-        path = request.folder / COMPILED_FILES[name]
+    for name, file in files_of(request.options.backend).items():
+        path = request.folder / file
         if name in compiled:
             data = to_bytes(compiled[name], compressed=True)
             write_whole(path, data)

@@ -50,7 +50,7 @@ _TEXTS = (
     ("--dtype", "D", "of the parameters: float32, bfloat16, float16 (the model's, or bfloat16; float32 with --autocast)"),
     ("--attention", "K", "kernel: auto, auto-without-cudnn, flash, efficient, cudnn, math (the model's, or auto)"),
     ("--partitioner", "P", "mincut: DeepCompile's; default: saves what eager PyTorch saves (mincut)"),
-    ("--backend", "B", "inductor: compiled graphs beside the one of ATen operators (aten)"),
+    ("--backend", "B", "inductor: compiled graphs beside the one of ATen operators; inductor-layers: one whose layers are compiled apart (aten)"),
     ("--checkpoint", "PATTERN", "the same for modules by path, such as 'encoder.layers.*'; repeatable"),
     ("--autocast", "D", "runs the forward under torch.autocast to bfloat16 or float16 (no autocast)"),
     ("--freeze", "PATTERN", "parameters not to train, by name, such as 'model.embed_tokens.*'; repeatable"),
@@ -84,7 +84,7 @@ class Request:
     def compiling_command(self) -> str:
         """The command line that makes the compiled forms again; without --backend it makes the ATen graph alone."""
         before, _, folder = self.command.rpartition(" -o ")
-        return f"{before} --backend inductor{' --stand-ins' if self.options.stand_ins else ''} -o {folder}"
+        return f"{before} --backend {self.options.backend}{' --stand-ins' if self.options.stand_ins else ''} -o {folder}"
 
 
 def record_parser(of_file: bool = False) -> OptionParser:

@@ -63,7 +63,7 @@ def record_forms(
     with fake_tensors(workload) as inputs, traced_as_on_cuda(workload.body, options, report) as attention:
         captured = _capture_or_explain(step, inputs, options)
         to_compile = captured
-        if options.backend != "aten" and len(captured.output_names) > 1:
+        if options.backend == "inductor" and len(captured.output_names) > 1:
             step.differentiable = True
             to_compile = _capture_or_explain(step, inputs, options)
     options = replace(options, attention=_kernel_of(attention, options))
@@ -74,7 +74,7 @@ def record_forms(
     from dcrecord.inductor.record import compiled_documents
 
     head = {key: document[key] for key in ("options", "tokens")}
-    compiled = compiled_documents(to_compile, contents, options.stand_ins, report)
+    compiled = compiled_documents(to_compile, contents, options, report)
     return document, {name: {**head, **form} for name, form in compiled.items()}
 
 

@@ -5,6 +5,8 @@ Autograd is done by then, so no stream is asked of a driver. Decomposing on CPU 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +14,9 @@ import torch
 from torch import Tensor
 from torch._functorch._aot_autograd.descriptors import BufferAOTInput
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.fx import GraphModule, Interpreter
+from torch.fx import GraphModule, Interpreter, Node
 from torch.fx import traceback as fx_traceback
-from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.experimental.proxy_tensor import decompose, make_fx
 from torch.utils._pytree import tree_leaves
 
 from dcrecord.cuda_operators import results_on_cuda
@@ -36,9 +38,14 @@ class CudaJoint:
 
 
 class _OnCuda(Interpreter):
-    """Runs a graph recorded on the CPU; constants of the code are `constants`."""
+    """Runs a graph recorded on the CPU; constants of the code are `constants`, and nodes that `keeps` tells stay whole."""
 
     constants: dict[str, Tensor]
+    keeps: Callable[[Node], bool] | None
+
+    def run_node(self, node: Node) -> Any:
+        with decompose({}) if self.keeps and self.keeps(node) else nullcontext():
+            return super().run_node(node)
 
     def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
         return super().call_function(target, args, {**kwargs, "device": DEVICE} if "device" in kwargs else kwargs)
@@ -47,8 +54,11 @@ class _OnCuda(Interpreter):
         return self.constants[target]
 
 
-def decompose_on_cuda(joint: GraphModule) -> CudaJoint:
-    """Placeholders keep their names and descriptors; constants become placeholders behind them."""
+def decompose_on_cuda(joint: GraphModule, keeps: Callable[[Node], bool] | None = None) -> CudaJoint:
+    """Placeholders keep their names and descriptors; constants become placeholders behind them.
+
+    keeps   tells the nodes that are not decomposed
+    """
     from torch._inductor.decomposition import select_decomp_table
 
     holders = [node for node in joint.graph.nodes if node.op == "placeholder"]
@@ -57,8 +67,8 @@ def decompose_on_cuda(joint: GraphModule) -> CudaJoint:
     mode = FakeTensorMode(allow_non_fake_inputs=False)
     with mode:
         inputs = [_fake(tensor) for tensor in [*(node.meta["val"] for node in holders), *constants.values()]]
-    _tell_modules(joint)
     interpreter = _OnCuda(joint)
+    interpreter.keeps = keeps
 
     def run(*given: Tensor) -> Any:
         interpreter.constants = dict(zip(attributes, given[len(holders) :]))
@@ -99,7 +109,7 @@ def copy_updates(joint: CudaJoint, exported: GraphModule, updates: int) -> None:
     joint.graph.recompile()
 
 
-def _tell_modules(joint: GraphModule) -> None:
+def tell_modules(joint: GraphModule) -> None:
     """A node that differentiates another one gets that one's modules: their common number is lost on the way."""
     stacks: dict[int, Any] = {}
     for node in joint.graph.nodes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +17,7 @@ from torch.fx import GraphModule, Node
 from dcrecord.errors import RecorderError
 from dcrecord.inductor.joint_on_cuda import CudaJoint
 from dcrecord.inductor.lines import Captured, Program, capturing
+from dcrecord.inductor.regions import keep_between_regions, part_regions, running_the_rest
 from dcrecord.inductor.releases import insert_releases, register_release
 from dcrecord.partition import mark_parameter_aliases
 
@@ -38,11 +39,12 @@ _ZERO3 = {"triton.mix_order_reduction": False, "triton.persistent_reductions": F
 
 @dataclass(frozen=True)
 class Target:
-    """Stages of ZeRO whose graphs are lowered alike."""
+    """Stages of ZeRO whose graphs are lowered alike. `apart`: each layer on its own, as users of FSDP2 compile."""
 
     name: str
     stages: tuple[int, ...]
     gathers: bool
+    apart: bool = False
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -50,7 +52,11 @@ class Target:
         return {**_PINNED, **(_ZERO3 if self.gathers else {})}
 
 
-TARGETS = (Target("zero3", (3,), gathers=True), Target("zero12", (1, 2), gathers=False))
+TARGETS = (
+    Target("zero3", (3,), gathers=True),
+    Target("zero12", (1, 2), gathers=False),
+    Target("layers", (), gathers=False, apart=True),
+)
 
 
 @dataclass
@@ -86,13 +92,16 @@ def lower_step(
         gradients = [_name(node) for node in _returned(backward)]
         needed = [node.name for node in backward.graph.nodes if node.op == "placeholder"]
         overwritten = _overwritten(forward, backward, outputs)
+        if target.apart:
+            part_regions(forward)
+            part_regions(backward)
         if target.gathers:
             register_release()
             insert_releases(forward, parameters)
             insert_releases(backward, parameters)
         _node_of_output(forward).meta["user_visible_output_idxs"] = list(range(outputs))
         _node_of_output(backward).meta["user_visible_output_idxs"] = []
-        with capturing(stand_ins):
+        with running_the_rest() if target.apart else nullcontext(), capturing(stand_ins):
             programs = _lower(forward, False, []), _lower(backward, True, overwritten)
         return Lowered(*programs, returned, gradients, needed)
 
@@ -119,6 +128,8 @@ def _partition(
     from torch._inductor.compile_fx import partition_fn
     from torch._inductor.virtualized import V
 
+    if target.apart:
+        keep_between_regions(joint.graph)
     if target.gathers:
         mark_parameter_aliases(joint.graph.graph, lambda node: node.name in parameters)
     holders = [node.name for node in joint.graph.graph.nodes if node.op == "placeholder"]

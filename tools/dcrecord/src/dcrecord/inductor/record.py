@@ -17,36 +17,45 @@ from torch._functorch._aot_autograd.descriptors import BufferAOTInput, ParamAOTI
 from dcrecord.capture import Captured
 from dcrecord.errors import RecorderError
 from dcrecord.inductor.document import GraphWriter, Tables
-from dcrecord.inductor.joint_on_cuda import CudaJoint, decompose_on_cuda, copy_updates
+from dcrecord.inductor.joint_on_cuda import CudaJoint, copy_updates, decompose_on_cuda, tell_modules
 from dcrecord.inductor.lowering import TARGETS, Lowered, Target, lower_step
 from dcrecord.inductor.no_gpu import ARCHITECTURE, PROPERTIES, gpu_to_compile_for
+from dcrecord.inductor.regions import mark_regions, runs_alone
 from dcrecord.module_paths import ModulePaths
-from dcrecord.options import Reporter
+from dcrecord.options import Options, Reporter
 from dcrecord.serialise import Contents, base64_of, output_of
 
 DEEPSPEED = "0.19.8"
 
 
 def compiled_documents(
-    captured: Captured, contents: Contents, stand_ins: bool, report: Reporter
+    captured: Captured, contents: Contents, options: Options, report: Reporter
 ) -> dict[str, dict[str, Any]]:
     """By name of the target: the keys `backend` and `params` to `graphs` of its document. A target for which Inductor, or
     the format, has no answer is left out, with a line that says why.
 
-    stand_ins   writes what each kernel computes; a line says which have no such form
+    options   `backend` says which forms; with `stand_ins` each tells what its kernels compute, and a line which have no
+              such form
     """
     documents: dict[str, dict[str, Any]] = {}
     with gpu_to_compile_for(), _quiet():
+        tell_modules(captured.joint)
+        apart = options.backend == "inductor-layers"
         try:
-            joint = decompose_on_cuda(captured.joint)
+            if apart and not mark_regions(captured.joint):
+                raise RecorderError("--backend inductor-layers: the model has no list of modules, which it would compile")
+            joint = decompose_on_cuda(captured.joint, runs_alone if apart else None)
             copy_updates(joint, captured.joint, captured.updates)
         except Exception as error:
             report(f"not compiled, the ATen graph stands alone: {_sentence(error)}")
             return documents
         for target in TARGETS:
-            report(f"lowering for ZeRO-{' and '.join(map(str, target.stages))}")
+            if target.apart != apart:
+                continue
+            stages = " and ".join(map(str, target.stages))
+            report("lowering each layer" if apart else f"lowering for ZeRO-{stages}")
             try:
-                documents[target.name] = _document(captured, joint, contents, target, stand_ins, report)
+                documents[target.name] = _document(captured, joint, contents, target, options.stand_ins, report)
             except Exception as error:
                 report(f"not compiled for {target.name}, the ATen graph stands: {_sentence(error)}")
     return documents
