@@ -4,6 +4,9 @@ namespace dcsim::exec {
 
 std::string FindUnexecutable(const ScheduleOptions& options) {
   const TrainingOptions& training = options.training;
+  if (options.sharding == Sharding::kFsdp2) {
+    return "policy fsdp: dc-run executes ZeRO's schedules; dc-sim predicts this one";
+  }
   const std::string name(OptimizerAlgorithmName(training.algorithm));
   if (training.algorithm != OptimizerAlgorithm::kAdamW) {
     return "optimizer_algorithm " + name + ": dc-run executes adamw";

@@ -38,7 +38,7 @@ std::int64_t ParamShifts::AlignmentOf(OpId id) const {
 
 std::vector<bool> ShiftedShards(const Graph& graph, const ScheduleOptions& options, int ranks) {
   std::vector<bool> shifted(graph.params.size());
-  if (options.stage != 3) {
+  if (options.stage != 3 || options.sharding == Sharding::kFsdp2) {
     return shifted;
   }
   const ParamLayout layout(graph, options, ranks);

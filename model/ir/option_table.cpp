@@ -22,6 +22,7 @@ constexpr std::array<std::string_view, 2> kFlattenNames = {"concatenate", "copy"
 constexpr std::array<std::string_view, 3> kLifetimeNames = {"step", "pr_8036", "permanent"};
 constexpr std::array<std::string_view, 3> kReductionNames = {"each_backward", "coalesced",
                                                              "each_micro_step"};
+constexpr std::array<std::string_view, 2> kShardingNames = {"zero", "fsdp2"};
 constexpr std::array<std::string_view, 2> kHandlingNames = {"lean", "deepspeed"};
 constexpr std::array<std::string_view, 2> kHooksNames = {"none", "deepspeed"};
 constexpr std::array<std::string_view, 2> kReleaseNames = {"event_ordered", "record_stream"};
@@ -127,8 +128,8 @@ std::vector<PlanOption> WhatIsTrained() {
           "another optimizer"),
       DTypeChoice<kTraining, &Training::reduction>(
           "reduce_dtype", kReductionDTypeNames,
-          "eager gradient_buckets: in which dtype gradients are reduced; DeepCompile reduces them "
-          "in their own. DeepSpeed: `communication_data_type`"),
+          "eager gradient_buckets and fsdp: in which dtype gradients are reduced; DeepCompile "
+          "reduces them in their own. DeepSpeed: `communication_data_type`; FSDP2: `reduce_dtype`"),
   };
 }
 
@@ -268,11 +269,16 @@ std::vector<PlanOption> AllOptions() {
   std::vector<PlanOption> all = {
       Required(Whole<&Options::stage>("stage", 1, 3, "",
                                       "ZeRO stage: what is cut over the ranks. 1: optimizer "
-                                      "states; 2: gradients too; 3: parameters too")),
-      Noted("of a spec `inductor` where it is recorded, but deepspeed-eager's",
+                                      "states; 2: gradients too; 3: parameters too, as in fsdp")),
+      Noted("of a spec `inductor` where it is recorded, but deepspeed-eager's and fsdp's",
             Choice<&Options::backend>("backend", kBackendNames,
                                       "whose kernels run: PyTorch's operators, or what Inductor "
                                       "makes of them (below)")),
+      ForPolicies({{"fsdp", "fsdp2"}},
+                  Quiet(Choice<&Options::sharding>(
+                      "sharding", kShardingNames,
+                      "how parameters are cut: as ZeRO does, or in FSDP2's groups "
+                      "([policies](../design/policies.md#fsdp2))"))),
       Whole<&Options::gradient_accumulation_steps>(
           "gradient_accumulation_steps", 1, 65535, "micro-steps",
           "micro-steps of one optimizer step. ZeRO-1 keeps whole gradients and reduces in the last "

@@ -81,6 +81,11 @@ enum class GradientHandling : std::uint8_t { kLean, kDeepSpeed };
 /// fetches and releases the parameters of each module, forward and backward.
 enum class ModuleHooks : std::uint8_t { kNone, kDeepSpeed };
 
+/// Whose way of cutting parameters over ranks: ZeRO's, or PyTorch's FSDP2, whose groups of
+/// parameters are gathered and reduced as one tensor each, and whose shards are what the optimizer
+/// updates (docs/design/policies.md).
+enum class Sharding : std::uint8_t { kZero, kFsdp2 };
+
 /// How often offloaded optimizer states make their way to the host and back: once a step, out in
 /// its first micro-step and back in the last; or in each micro-step, as DeepCompile's graphs do.
 enum class OffloadPeriod : std::uint8_t { kStep, kMicroStep };
@@ -100,8 +105,9 @@ std::span<const std::string_view> BackendNames();
 
 /// Decisions that are the same in what a person asks (PlanSpec) and in what is executed (Plan).
 struct ScheduleOptions {
-  int stage = 3;                             // ZeRO stage: 1, 2 or 3
-  Backend backend = Backend::kAten;          // whose graph of the workload runs
+  int stage = 3;                     // ZeRO stage: 1, 2 or 3
+  Backend backend = Backend::kAten;  // whose graph of the workload runs
+  Sharding sharding = Sharding::kZero;
   int gradient_accumulation_steps = 1;       // micro-steps of one optimizer step
   std::int64_t reduce_bucket = 500'000'000;  // elements of one reduce buffer
   bool double_buffer = true;                 // two reduce buffers, used in turn
@@ -164,6 +170,19 @@ struct EagerGathers {
   bool operator==(const EagerGathers&) const = default;
 };
 
+/// What the forward lets go of behind its module: nothing; every group but the root's, as FSDP2
+/// does unless told (None); or every group (True).
+enum class ReshardAfterForward : std::uint8_t { kNever, kBlocks, kAll };
+
+/// fsdp: which parameters make a group, and how long it stays. FSDP2's fully_shard.
+struct FsdpGroups {
+  ReshardAfterForward reshard_after_forward = ReshardAfterForward::kBlocks;
+  std::vector<std::string> wrap;  // modules that are a group each, names with '*' for any run of
+                                  // characters; none: the children of every outermost list
+
+  bool operator==(const FsdpGroups&) const = default;
+};
+
 /// Optimizer states that leave the GPU between optimizer steps: all, or in DeepSpeed's order as
 /// many as it takes to free so many bytes.
 struct OffloadOptimizer {
@@ -184,6 +203,7 @@ struct PlanSpec {
   GatherTimes gather_times = GatherTimes::kDeepSpeed;    // deepcompile, ZeRO-3
   GatherOrder gather_order = GatherOrder::kInductor211;  // deepcompile, ZeRO-3, compiled graphs
   EagerGathers eager_gathers;                            // deepspeed-eager, ZeRO-3
+  FsdpGroups fsdp_groups;                                // fsdp
   OffloadOptimizer offload_optimizer;                    // pass offload_optimizer
   bool offload_activation = false;                       // deepcompile, ZeRO-3
   Bytes max_fuse_size = Bytes::MiB(64);                  // pass fuse_gathers: of a group

@@ -36,6 +36,41 @@ Json PrintKeepGathered(const KeepGathered& keep) {
   return keep.patterns.empty() ? Json("none") : Json(keep.patterns);
 }
 
+void ReadFsdpGroups(ObjectReader& object, FsdpGroups& groups) {
+  const Json* reshard = object.Find("reshard_after_forward");
+  if (reshard != nullptr && reshard->is_boolean()) {
+    groups.reshard_after_forward =
+        reshard->get<bool>() ? ReshardAfterForward::kAll : ReshardAfterForward::kNever;
+  } else if (reshard != nullptr && *reshard != "auto") {
+    object.faults().Add(object.At("reshard_after_forward"), "expected auto, true or false");
+  }
+  const Json* value = object.Find("wrap");
+  if (value == nullptr || *value == "blocks") {
+    return;
+  }
+  const Path path = object.At("wrap");
+  if (!value->is_array() || value->empty()) {
+    object.faults().Add(path, "expected blocks, or a list of module names with '*'");
+    return;
+  }
+  for (std::size_t i = 0; i < value->size(); ++i) {
+    if (auto pattern = ReadString((*value)[i], Path(path, i), object.faults())) {
+      groups.wrap.push_back(*std::move(pattern));
+    }
+  }
+}
+
+/// Of fsdp alone, which alone has groups.
+void PrintFsdpGroups(const PlanSpec& spec, Json& document) {
+  if (spec.policy == "fsdp") {
+    const ReshardAfterForward reshard = spec.fsdp_groups.reshard_after_forward;
+    document["reshard_after_forward"] = reshard == ReshardAfterForward::kBlocks
+                                            ? Json("auto")
+                                            : Json(reshard == ReshardAfterForward::kAll);
+    document["wrap"] = spec.fsdp_groups.wrap.empty() ? Json("blocks") : Json(spec.fsdp_groups.wrap);
+  }
+}
+
 void ReadOffloadOptimizer(ObjectReader& object, OffloadOptimizer& offload) {
   const Json* value = object.Find("offload_optimizer");
   if (value == nullptr || *value == "none") {
@@ -136,6 +171,7 @@ PlanSpec ReadPlanSpec(const Json& document, const Locator& locate) {
   object.OptionalChoice("gather_times", kGatherTimesNames, spec.gather_times);
   object.OptionalChoice("gather_order", kGatherOrderNames, spec.gather_order);
   ReadEagerGathers(object, spec.eager_gathers);
+  ReadFsdpGroups(object, spec.fsdp_groups);
   ReadOffloadOptimizer(object, spec.offload_optimizer);
   object.Optional("offload_activation", ReadBool, spec.offload_activation);
   if (object.Optional("max_fuse_size", ReadBytes, spec.max_fuse_size) &&
@@ -156,6 +192,7 @@ Json PrintPlanSpec(const PlanSpec& spec) {
   document["gather_times"] = kGatherTimesNames[static_cast<std::size_t>(spec.gather_times)];
   document["gather_order"] = kGatherOrderNames[static_cast<std::size_t>(spec.gather_order)];
   PrintEagerGathers(spec.eager_gathers, document);
+  PrintFsdpGroups(spec, document);
   document["max_fuse_size"] = std::to_string(spec.max_fuse_size.count()) + " B";
   document["offload_optimizer"] = PrintOffloadOptimizer(spec.offload_optimizer);
   document["offload_activation"] = spec.offload_activation;

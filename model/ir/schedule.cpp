@@ -12,7 +12,7 @@
 namespace dcsim {
 namespace {
 
-constexpr std::array<std::string_view, 32> kTaskKindNames = {"compute",
+constexpr std::array<std::string_view, 35> kTaskKindNames = {"compute",
                                                              "all-gather",
                                                              "wait",
                                                              "release",
@@ -43,7 +43,10 @@ constexpr std::array<std::string_view, 32> kTaskKindNames = {"compute",
                                                              "cast-shard",
                                                              "copy-inputs",
                                                              "cast-bucket",
-                                                             "host-calls"};
+                                                             "host-calls",
+                                                             "gather-copy-in",
+                                                             "gather-copy-out",
+                                                             "reduce-copy-in"};
 
 constexpr std::array<std::string_view, kStreamCount> kStreamNames = {
     "compute", "gather", "reduce", "copy", "offload", "reload"};

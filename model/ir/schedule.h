@@ -47,15 +47,20 @@ enum class TaskKind : std::uint8_t {
   kReload,           // and back
   kCastShard,        // this rank's shard to the dtype of its gather (fuse_casts)
   kCopyInputs,       // a micro-step's inputs from pinned host memory, where they are large
-  kCastBucket,       // eager buckets: gradients to the dtype of their reduction, or back
+  kCastBucket,       // eager buckets: gradients to the dtype of their reduction, or back; FSDP2:
+                     // reduced ones to that of the shards
   kHostCalls,        // host: what DeepSpeed and autograd do around the graphs
+  kGatherCopyIn,     // FSDP2: a group's shards cast, or copied to where they are gathered
+  kGatherCopyOut,    // FSDP2: a gathered group's parameters, each into memory of its own
+  kReduceCopyIn,     // FSDP2: a group's gradients into one tensor, rank by rank
 };
 
 std::span<const std::string_view> TaskKindNames();
 std::string_view TaskKindName(TaskKind kind);
 
 /// Streams of DeepCompile, as indices into a schedule's stream table. kCopy fills reduce buckets,
-/// kOffload copies to the host and optimizer states from it, kReload other tensors from it.
+/// and what FSDP2 gathers, kOffload copies to the host and optimizer states from it, kReload other
+/// tensors from it.
 enum class StreamRole : std::uint8_t { kCompute, kGather, kReduce, kCopy, kOffload, kReload };
 std::string_view StreamRoleName(StreamRole role);
 constexpr StreamId StreamOf(StreamRole role) {

@@ -54,6 +54,9 @@ std::string SubjectLabel(const Schedule& schedule, const Graph& graph, TaskId id
     case TaskKind::kUnflatten:
     case TaskKind::kCastBucket:
     case TaskKind::kStoreReduced:
+    case TaskKind::kGatherCopyIn:
+    case TaskKind::kGatherCopyOut:
+    case TaskKind::kReduceCopyIn:
       return CollectiveLabel(schedule.collective(CollectiveId(work.subject)), graph);
     case TaskKind::kOffload:
     case TaskKind::kReload:

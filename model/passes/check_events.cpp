@@ -49,17 +49,23 @@ std::vector<Places> CollectPlaces(const Graph& graph,
 /// Gather, wait and release of a parameter against its uses. A wait behind its gather and a release
 /// behind its wait are a matter of the list, not of positions alone: CheckSequence.
 ///
-///   stays   a later graph uses the parameter, so that it may stay until then
+///   stays    a later graph uses the parameter, so that it may stay until then
+///   grouped  it may be gathered for others of its group, and stays until the backward lets it go
 void CheckUses(const std::string& name,
                const UseSpan& span,
                const Places& places,
                bool stays,
+               bool grouped,
                std::vector<std::string>& faults) {
   for (const GraphEventKind kind :
        {GraphEventKind::kGather, GraphEventKind::kWait, GraphEventKind::kRelease}) {
     const auto& place = places[IndexOf(kind)];
     const std::string what = std::string(kNames[IndexOf(kind)]) + name;
-    if (span.used && !place && !(stays && kind == GraphEventKind::kRelease)) {
+    const bool may_lack = (stays || grouped) && kind == GraphEventKind::kRelease;
+    if (grouped && !span.used) {
+      continue;
+    }
+    if (span.used && !place && !may_lack) {
       faults.push_back("no " + what + ", which the graph uses");
     } else if (!span.used && place) {
       faults.push_back(what + ", which the graph does not use");
@@ -143,7 +149,36 @@ void CheckShardReloads(const Graph& graph,
   }
 }
 
+/// By value: the position from which a gradient may be reduced.
+std::vector<std::size_t> FindReducibleFrom(const Graph& graph,
+                                           Sharding sharding,
+                                           const GraphPlan& decisions) {
+  if (sharding == Sharding::kZero) {
+    return FindMadeBefore(graph, decisions);
+  }
+  const auto written = FindWritten(graph, decisions.order);
+  std::vector<std::size_t> from(graph.values.size());
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    from[i] = written[graph.values[i].storage.index()];
+  }
+  return from;
+}
+
 }  // namespace
+
+std::vector<std::size_t> FindWritten(const Graph& graph, const std::vector<OpId>& order) {
+  const StepFacts facts = AnalyseStep(graph);
+  std::vector<std::size_t> written(graph.storages.size());
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const Op& op = graph.op(order[i]);
+    for (const ValueId output : op.outputs) {
+      if (!output.is_none() && !facts.is_view[order[i].index()]) {
+        written[graph.storage_of(output).index()] = i + 1;
+      }
+    }
+  }
+  return written;
+}
 
 const GraphOutput* FindGradient(const Subgraph& subgraph, ParamId param) {
   for (const GraphOutput& output : subgraph.outputs) {
@@ -156,6 +191,7 @@ const GraphOutput* FindGradient(const Subgraph& subgraph, ParamId param) {
 
 void CheckEvents(const Graph& graph,
                  std::size_t g,
+                 Sharding sharding,
                  const GraphPlan& decisions,
                  std::vector<std::string>& faults) {
   if (!decisions.gathers.empty()) {
@@ -164,12 +200,13 @@ void CheckEvents(const Graph& graph,
   }
   const auto places = CollectPlaces(graph, decisions, faults);
   const auto uses = FindUses(graph, decisions.order);
-  const auto made = FindMadeBefore(graph, decisions);
+  const auto made = FindReducibleFrom(graph, sharding, decisions);
   const auto used_later = FindUsedLater(graph, g);
   for (std::size_t i = 0; i < graph.params.size(); ++i) {
     const std::string& name = graph.params[i].name;
     const std::size_t storage = graph.storage_of(graph.params[i].value).index();
-    CheckUses(name, uses[storage], places[i], used_later[storage], faults);
+    CheckUses(name, uses[storage], places[i], used_later[storage], sharding == Sharding::kFsdp2,
+              faults);
     const GraphOutput* gradient = FindGradient(graph.graphs[g], ParamId(i));
     CheckReduction(
         name, gradient == nullptr ? std::nullopt : std::optional(made[gradient->value.index()]),

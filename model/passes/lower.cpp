@@ -24,6 +24,9 @@ void AddGatherGroups(LowerState& state,
 }
 
 void AddEvent(LowerState& state, const GraphEvent& event, const Subgraph& subgraph) {
+  if (state.in_fsdp()) {
+    return AddGroupEvent(state, event, subgraph);
+  }
   if (event.kind == GraphEventKind::kGather) {
     return AddGather(state, {event.position, event.params});
   }
@@ -170,6 +173,9 @@ bool KeepsBuckets(const Plan& plan, const Graph& graph) {
 /// by the whole of it.
 void AddEndOfGraph(LowerState& state, std::size_t g) {
   const ScheduleOptions& options = state.plan.options;
+  if (state.in_fsdp()) {
+    return AddGroupsEnd(state);
+  }
   const bool behind = ReducesBehindBackward(options);
   const bool last = g == LastOf(state.graph, Direction::kBackward);
   if (behind && last && state.boundary()) {
@@ -193,6 +199,7 @@ void AddMicroStep(LowerState& state, const std::vector<GraphMoments>& events) {
   if (state.first_micro_step()) {
     AddParameterCalls(state);
   }
+  AddForwardStart(state);
   AddCopyInputs(state);
   const bool makes_partition = !HasResidentPartition(options) && state.boundary() &&
                                !ReducesBehindBackward(options) && !state.eager();
@@ -213,6 +220,7 @@ void AddMicroStep(LowerState& state, const std::vector<GraphMoments>& events) {
     }
     AddLateStateMoves(state, g);
     if (g == LastOf(state.graph, Direction::kForward)) {
+      AddForwardEnd(state);
       AddFreeHeld(state);
     }
   }
@@ -337,7 +345,7 @@ void AddSteps(LowerState& state, const Workspaces& workspaces) {
     state.micro_step = static_cast<std::uint16_t>(step);
     AddMicroStep(state, events);
     if (state.boundary()) {
-      AddOptimizerStep(state);
+      state.in_fsdp() ? AddShardsUpdate(state) : AddOptimizerStep(state);
     }
     AddThroughputTimer(state);
   }

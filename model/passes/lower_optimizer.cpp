@@ -7,26 +7,6 @@
 namespace dcsim {
 namespace {
 
-/// torch's fused kernels go by four elements at a time, if they are a multiple of four (PyTorch
-/// 2.11, aten/src/ATen/native/cuda/fused_adam_utils.cuh), DeepSpeed's one by one.
-MemoryPattern PatternOf(const ScheduleOptions& options, std::int64_t elements) {
-  constexpr std::int64_t kVector = 4;  // elements
-  const OptimizerAlgorithm algorithm = options.training.algorithm;
-  const bool adam =
-      algorithm == OptimizerAlgorithm::kAdamW || algorithm == OptimizerAlgorithm::kAdam;
-  const bool even = elements % kVector == 0;
-  if (RunsDeepSpeedKernel(options)) {
-    return MemoryPattern::kFusedUpdateUneven;
-  }
-  if (options.optimizer != OptimizerKernels::kFused) {
-    return MemoryPattern::kPasses;
-  }
-  if (!adam || options.training.master != DType::kFloat32) {
-    return even ? MemoryPattern::kFusedUpdate : MemoryPattern::kFusedUpdateUneven;
-  }
-  return even ? MemoryPattern::kAdamW : MemoryPattern::kAdamWUneven;
-}
-
 /// Squared norm of the own partitions, summed over ranks, in one float; the compute stream goes on
 /// once it is there. The host reads nothing.
 BufferId AddNorm(LowerState& state) {

@@ -150,6 +150,10 @@ void AddConstants(LowerState& state) {
 }  // namespace
 
 void AddResidents(LowerState& state) {
+  if (state.in_fsdp()) {
+    AddParamShards(state);
+    return AddConstants(state);
+  }
   for (std::size_t g = 0; g < state.layout.groups().size(); ++g) {
     state.flat.push_back(AddFlatBuffers(state, g));
   }

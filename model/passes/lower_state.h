@@ -12,6 +12,7 @@
 #include "model/ir/plan.h"
 #include "model/ir/profile.h"
 #include "model/ir/schedule.h"
+#include "model/passes/fsdp_state.h"
 #include "model/passes/lower.h"
 
 namespace dcsim {
@@ -118,6 +119,7 @@ struct LowerState {
   BufferId barrier;                       // gathers by copy engines: what ranks reduce to meet
   std::vector<OffloadedState> offloaded;  // by StateIndex
   std::vector<OffloadedShard> shards;     // by param, with offload_parameters
+  FsdpState fsdp;                         // with sharding fsdp2, instead of flat tensors
   Workspaces workspaces;                  // that no op has asked for yet
 
   // Of the micro-step.
@@ -143,6 +145,7 @@ struct LowerState {
   bool in_deepspeed() const {
     return plan.options.gradient_handling == GradientHandling::kDeepSpeed;
   }
+  bool in_fsdp() const { return plan.options.sharding == Sharding::kFsdp2; }
   bool by_parameter() const { return CutByParameter(plan.options); }
   bool reads_peers() const { return plan.options.gather_engine == Engine::kCopyEngine; }
   std::uint8_t reduce_communicator() const {
@@ -273,6 +276,31 @@ void AddGather(LowerState& state, const GatherGroup& group);
 void AddWaitForGather(LowerState& state, ParamId param);
 /// A gathered parameter's last use in this graph has been issued.
 void AddRelease(LowerState& state, ParamId param);
+
+/// Elements of one rank's shard of a parameter under FSDP2, which cuts rows, padding included
+/// (fsdp_tasks.cpp).
+std::int64_t FsdpShardElements(const Graph& graph, ParamId param, int ranks);
+/// FSDP2's groups (lower_fsdp_gather.cpp, lower_fsdp_reduce.cpp): shards are copied together and
+/// gathered; compute waits, and copies parameters out; their memory goes back; gradients are copied
+/// together and reduced.
+void AddGroupGather(LowerState& state, const std::vector<ParamId>& params);
+void AddGroupWait(LowerState& state, const std::vector<ParamId>& params, bool forward);
+void AddGroupRelease(LowerState& state, const std::vector<ParamId>& params);
+void AddGroupReduction(LowerState& state,
+                       const Subgraph& subgraph,
+                       const std::vector<ParamId>& params);
+/// What an event of the plan asks of a group (lower_fsdp.cpp).
+void AddGroupEvent(LowerState& state, const GraphEvent& event, const Subgraph& subgraph);
+/// A micro-step begins, and its first gathers wait for compute; the optimizer's step has them wait
+/// for the first one. The forward has returned: what the last group came from goes. A backward has
+/// ended: compute waits for the reductions.
+void AddForwardStart(LowerState& state);
+void AddForwardEnd(LowerState& state);
+void AddGroupsEnd(LowerState& state);
+/// A rank's shards and their optimizer states; the update of the shards, behind which gradients go
+/// (lower_fsdp_optimizer.cpp).
+void AddParamShards(LowerState& state);
+void AddShardsUpdate(LowerState& state);
 
 /// A gradient has been computed: keep it (ZeRO-1 before the boundary) or put it into the reduce
 /// bucket (lower_reduce.cpp).

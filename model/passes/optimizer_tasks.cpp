@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "model/ir/optimizer_spec.h"
+
 namespace dcsim {
 
 BufferId AddStepBuffer(LowerState& state, BufferClass buffer_class, Bytes bytes) {
@@ -44,6 +46,24 @@ Collective SumOfOneFloat(const LowerState& state) {
   collective.ranks = state.plan.ranks;
   collective.calls.push_back({ParamId::None(), 1, 0});
   return collective;
+}
+
+MemoryPattern PatternOf(const ScheduleOptions& options, std::int64_t elements) {
+  constexpr std::int64_t kVector = 4;  // elements
+  const OptimizerAlgorithm algorithm = options.training.algorithm;
+  const bool adam =
+      algorithm == OptimizerAlgorithm::kAdamW || algorithm == OptimizerAlgorithm::kAdam;
+  const bool even = elements % kVector == 0;
+  if (RunsDeepSpeedKernel(options)) {
+    return MemoryPattern::kFusedUpdateUneven;
+  }
+  if (options.optimizer != OptimizerKernels::kFused) {
+    return MemoryPattern::kPasses;
+  }
+  if (!adam || options.training.master != DType::kFloat32) {
+    return even ? MemoryPattern::kFusedUpdate : MemoryPattern::kFusedUpdateUneven;
+  }
+  return even ? MemoryPattern::kAdamW : MemoryPattern::kAdamWUneven;
 }
 
 BufferId AddFloat(LowerState& state) {

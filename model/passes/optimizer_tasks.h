@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "model/passes/lower_state.h"
@@ -27,6 +28,11 @@ Collective SumOfOneFloat(const LowerState& state);
 
 /// Of a group: bytes of its tensors of the partition's size, in the dtype of master weights.
 Bytes MasterBytes(const LowerState& state, std::size_t g);
+
+/// How the optimizer's kernels go through tensors of so many elements. torch's fused kernels go by
+/// four at a time, if they are a multiple of four (PyTorch 2.11,
+/// aten/src/ATen/native/cuda/fused_adam_utils.cuh), DeepSpeed's one by one.
+MemoryPattern PatternOf(const ScheduleOptions& options, std::int64_t elements);
 
 /// Parameters of a group that are trained.
 std::size_t CountTrainable(const LowerState& state, std::size_t g);

@@ -1,7 +1,9 @@
+#include <algorithm>
 #include <array>
 
 #include "model/graph/sharding.h"
 #include "model/ir/optimizer_spec.h"
+#include "model/ir/plan_options.h"
 #include "model/passes/resolve.h"
 
 namespace dcsim {
@@ -35,9 +37,10 @@ std::string FindDTypeFault(const ScheduleOptions& options) {
     return "gradient_accumulation_dtype: float32 is for stages 2 and 3; ZeRO-1 with it is another "
            "optimizer of DeepSpeed's (BF16_Optimizer), which is not modelled";
   }
-  if (training.reduction && options.gradient_buckets != GradientBuckets::kEager) {
-    return "reduce_dtype is for eager gradient_buckets; DeepCompile reduces gradients in their own "
-           "dtype";
+  if (training.reduction && options.gradient_buckets != GradientBuckets::kEager &&
+      options.sharding != Sharding::kFsdp2) {
+    return "reduce_dtype is for eager gradient_buckets and fsdp; DeepCompile reduces gradients in "
+           "their own dtype";
   }
   return {};
 }
@@ -102,11 +105,38 @@ std::string FindStageFault(const ScheduleOptions& options) {
   return {};
 }
 
+/// Options that say how ZeRO does its work, or what FSDP2 is not known with.
+std::string FindFsdpFault(const ScheduleOptions& options) {
+  constexpr std::array<std::string_view, 10> kKnown = {
+      "stage",        "backend",
+      "sharding",     "gradient_accumulation_steps",
+      "optimizer",    "master_weights",
+      "allocator",    "optimizer_algorithm",
+      "reduce_dtype", "optimizer_state_dtype"};
+  if (options.sharding != Sharding::kFsdp2) {
+    return {};
+  }
+  if (options.stage != 3) {
+    return "stage: fsdp cuts parameters, gradients and optimizer states: 3";
+  }
+  if (RunsDeepSpeedKernel(options)) {
+    return "optimizer: fsdp runs torch's optimizers, not DeepSpeed's kernels";
+  }
+  const ScheduleOptions defaults;
+  for (const PlanOption& option : PlanOptions()) {
+    const bool known = std::find(kKnown.begin(), kKnown.end(), option.key) != kKnown.end();
+    if (!known && option.print(option, options) != option.print(option, defaults)) {
+      return std::string(option.key) + ": fsdp does not have it";
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 std::vector<std::string> FindOptionFaults(const ScheduleOptions& options) {
-  for (const auto find :
-       {FindKernelFault, FindDTypeFault, FindAlignmentFault, FindStageFault, FindBucketFault}) {
+  for (const auto find : {FindFsdpFault, FindKernelFault, FindDTypeFault, FindAlignmentFault,
+                          FindStageFault, FindBucketFault}) {
     if (std::string fault = find(options); !fault.empty()) {
       return {std::move(fault)};
     }

@@ -13,6 +13,7 @@
 #include "model/passes/check_state_moves.h"
 #include "model/passes/deepcompile/deepcompile_policy.h"
 #include "model/passes/eager_policy.h"
+#include "model/passes/fsdp_policy.h"
 #include "model/passes/gather_passes.h"
 #include "model/passes/offload_optimizer.h"
 #include "model/passes/offload_parameters.h"
@@ -22,23 +23,32 @@
 namespace dcsim {
 namespace {
 
-constexpr std::array<std::string_view, 5> kPolicyNames = {
-    "plain-1", "deepcompile-0.17.1", "deepcompile-0.19.6", "deepcompile-0.19.8", "deepspeed-eager"};
+constexpr std::array<std::string_view, 6> kPolicyNames = {
+    "plain-1", "deepcompile-0.17.1", "deepcompile-0.19.6", "deepcompile-0.19.8", "deepspeed-eager",
+    "fsdp"};
 constexpr std::string_view kPlainPolicy = kPolicyNames.front();
-constexpr std::string_view kEagerPolicy = kPolicyNames.back();
+constexpr std::string_view kEagerPolicy = "deepspeed-eager";
+constexpr std::string_view kFsdpPolicy = "fsdp";
 
 /// Keys of the spec that another policy or stage understands than its own; each with the reason.
 std::string FindMisplacedKey(const PlanSpec& spec) {
   const bool plain = spec.policy == kPlainPolicy;
   const bool eager = spec.policy == kEagerPolicy;
+  const bool fsdp = spec.policy == kFsdpPolicy;
   const bool keeps = spec.keep_gathered != KeepGathered();
   const std::string stage = std::to_string(spec.options.stage);
   if (!plain && !spec.passes && (keeps || spec.gather_ahead != 0)) {
     return "gather_ahead and keep_gathered are for plain-1; " + spec.policy +
            " decides both itself";
   }
-  if (eager && spec.passes) {
-    return "passes are for plain-1 and DeepCompile's policies, not deepspeed-eager";
+  if ((eager || fsdp) && spec.passes) {
+    return "passes are for plain-1 and DeepCompile's policies, not " + spec.policy;
+  }
+  if (!fsdp && spec.fsdp_groups != FsdpGroups()) {
+    return "reshard_after_forward and wrap are for fsdp, not " + spec.policy;
+  }
+  if (fsdp != (spec.options.sharding == Sharding::kFsdp2)) {
+    return "sharding: fsdp2 is for fsdp, which has it by default, and for no other policy";
   }
   if (!IsDeepCompile(spec.policy) && spec.gather_times != GatherTimes::kDeepSpeed) {
     return "gather_times is for DeepCompile's policies, not " + spec.policy;
@@ -161,8 +171,16 @@ std::string FindBackendFault(const Plan& plan, const Graph& graph) {
   if (!graph.compiled) {
     return {};
   }
+  const bool fsdp = plan.options.sharding == Sharding::kFsdp2;
+  if (graph.compiled->stages.empty() != fsdp) {
+    return fsdp
+               ? "backend: the graph was lowered whole for ZeRO, where users of FSDP2 compile each "
+                 "layer on its own; dcrecord --backend inductor-layers records that"
+               : "backend: the graph's layers were lowered on their own, for fsdp; dcrecord "
+                 "--backend inductor records it for ZeRO";
+  }
   const std::vector<int>& stages = graph.compiled->stages;
-  if (std::find(stages.begin(), stages.end(), plan.options.stage) == stages.end()) {
+  if (!fsdp && std::find(stages.begin(), stages.end(), plan.options.stage) == stages.end()) {
     return "backend: the graph was lowered for another stage than " +
            std::to_string(plan.options.stage);
   }
@@ -273,6 +291,9 @@ Plan ResolvePolicy(const PlanSpec& spec,
     return ResolveDeepCompile(spec, graph, ranks, inputs);
   }
   const PlannedGraph planned(graph, spec.options);
+  if (spec.policy == kFsdpPolicy) {
+    return ResolveFsdp(spec, planned.get(), ranks);
+  }
   return spec.policy == kEagerPolicy ? ResolveEager(spec, planned.get(), ranks)
                                      : ResolvePlain(spec, planned.get(), ranks);
 }
@@ -348,7 +369,7 @@ std::vector<std::string> FindPlanFaults(const Plan& plan, const Graph& recorded)
     if (plan.options.stage != 3 && (plans_events || !plan.graphs[g].gathers.empty())) {
       faults.push_back("graph " + std::to_string(g) + ": gathers are for stage 3");
     } else if (faults.empty() && plans_events) {
-      CheckEvents(graph, g, plan.graphs[g], faults);
+      CheckEvents(graph, g, plan.options.sharding, plan.graphs[g], faults);
     } else if (faults.empty() && plan.options.stage == 3) {
       CheckGathers(graph, plan.graphs[g], faults);
     }

@@ -296,7 +296,8 @@ std::vector<int> CountCalls(const Schedule& schedule, const Graph& graph, TaskKi
     if (schedule.task(id).kind != kind) {
       continue;
     }
-    const Collective& collective = *schedule.FindCollective(id);
+    const auto& collective =
+        schedule.collective(CollectiveId(schedule.work(schedule.task(id).work).subject));
     for (const CollectiveCall& call : collective.calls) {
       if (!call.param.is_none()) {
         ++counts[call.param.index()];

@@ -18,6 +18,7 @@ std::optional<StepPhase> PhaseOf(const Task& task, const Schedule& schedule, con
     case TaskKind::kFlatten:
     case TaskKind::kUnflatten:
     case TaskKind::kStoreReduced:
+    case TaskKind::kReduceCopyIn:
       return StepPhase::kBackward;
     case TaskKind::kGradientNorm:
     case TaskKind::kCastGradients:

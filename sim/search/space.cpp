@@ -128,6 +128,10 @@ std::vector<ScheduleOptions> Combine(const std::vector<Dimension>& dimensions,
   for (const Json& combination : combinations) {
     ScheduleOptions options = OptionsOf(combination);
     Normalise(options);
+    if (options.sharding == Sharding::kFsdp2) {
+      throw Error(where + ": sharding: fsdp2 is what policy fsdp decides; a search looks for " +
+                  "schedules of ZeRO");
+    }
     faults = FindOptionFaults(options);
     if (faults.empty()) {
       AddOnce(options, all);

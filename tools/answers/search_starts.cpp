@@ -69,6 +69,9 @@ std::vector<Candidate> SearchStarts(const LoadedSearch& loaded,
       RequireDeepSpeedPlan(plans.back(), graph);
     }
     const ScheduleOptions& own = plans.back().options;
+    if (own.sharding == Sharding::kFsdp2) {
+      throw Error(path + ": fsdp's groups are no schedule that a search starts from");
+    }
     if (own.gradient_accumulation_steps != base.gradient_accumulation_steps ||
         own.gradient_clipping != base.gradient_clipping) {
       throw Error(path + ": trains differently from the " +

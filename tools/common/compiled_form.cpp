@@ -38,7 +38,8 @@ bool IsSameModel(const Graph& a, const Graph& b) {
 void FindBackend(const Json& spec, const std::vector<Override>& overrides, AskedForm& form) {
   const Json backend = Asked(spec, overrides, "backend");
   const Json policy = Asked(spec, overrides, "policy");
-  if (!backend.is_null() || policy == "deepspeed-eager") {
+  form.layers = policy == "fsdp";
+  if (!backend.is_null() || policy == "deepspeed-eager" || form.layers) {
     form.backend = BackendNamed(backend);
     return;
   }
@@ -74,19 +75,21 @@ AskedForm FindForm(const std::string& plan,
   return form;
 }
 
-std::string FormFile(const std::string& folder, int stage) {
-  const std::string name = stage == 1 || stage == 2 ? "zero12" : "zero3";
+std::string FormFile(const std::string& folder, int stage, bool layers) {
+  const std::string of_stage = stage == 1 || stage == 2 ? "zero12" : "zero3";
+  const std::string name = layers ? "layers" : of_stage;
   return (std::filesystem::path(folder) / ("graph-inductor-" + name + ".json.gz")).string();
 }
 
-std::string CompiledCommand(const Workload& workload) {
-  const std::string command = RecordCommand(workload.graph).Set("--backend", "inductor").Text();
-  return command.empty() ? "dcrecord --backend inductor" : command;
+std::string CompiledCommand(const Workload& workload, bool layers) {
+  const std::string backend = layers ? "inductor-layers" : "inductor";
+  const std::string command = RecordCommand(workload.graph).Set("--backend", backend).Text();
+  return command.empty() ? "dcrecord --backend " + backend : command;
 }
 
 ProfiledWorkload TakeForm(ProfiledWorkload loaded, const AskedForm& form, std::ostream& notes) {
   const Workload& workload = loaded.workload;
-  const std::string path = FormFile(workload.folder, form.stage);
+  const std::string path = FormFile(workload.folder, form.stage, form.layers);
   const std::string operators = workload.folder + ": backend aten, operator by operator: ";
   if (form.backend == Backend::kAten) {
     if (!form.why.empty() && FileExists(path)) {
@@ -96,7 +99,7 @@ ProfiledWorkload TakeForm(ProfiledWorkload loaded, const AskedForm& form, std::o
   }
   if (!FileExists(path)) {
     const std::string missing =
-        "there is no " + path + "; recorded by: " + CompiledCommand(workload);
+        "there is no " + path + "; recorded by: " + CompiledCommand(workload, form.layers);
     if (form.backend) {
       throw Error(workload.folder + ": backend inductor: " + missing);
     }

@@ -192,6 +192,13 @@ std::vector<FitChange> ChangesOf(const FitBase& base) {
     list.Set("allocator", "expandable segments", "allocator=expandable_segments",
              "PYTORCH_ALLOC_CONF=expandable_segments:True");
   }
+  if (plan.options.sharding == Sharding::kFsdp2) {
+    list.Set("reshard", "parameters let go after the forward", "reshard_after_forward=true", "");
+    list.Set("reduce dtype", "gradients reduced in their own dtype", "reduce_dtype=model", "");
+    AddGpus(base, list);
+    AddRecordings(base, list);
+    return list.Take();
+  }
   AddStages(base, list);
   AddBuckets(base, list);
   if (plan.policy == "deepspeed-eager") {

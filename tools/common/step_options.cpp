@@ -31,11 +31,13 @@ void NoteRecomputation(const std::string& workload,
                        const Plan& plan,
                        std::ostream& notes) {
   const Json recorded = Json::parse(graph.notes.options, nullptr, /*allow_exceptions=*/false);
-  if (plan.policy == "deepspeed-eager" && recorded.is_object() &&
+  const bool eager = plan.policy == "deepspeed-eager" || plan.policy == "fsdp";
+  if (eager && !graph.compiled && recorded.is_object() &&
       recorded.value("partitioner", "") == "mincut") {
-    notes << workload
-          << ": deepspeed-eager's memory is a lower bound: recorded with --partitioner mincut, "
-             "which recomputes what eager autograd saves; --partitioner default records it\n";
+    notes
+        << workload << ": " << plan.policy
+        << "'s memory is a lower bound: recorded with --partitioner mincut, which recomputes what "
+           "eager autograd saves; --partitioner default records it\n";
   }
 }
 

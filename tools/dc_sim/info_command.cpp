@@ -29,6 +29,9 @@ std::vector<ProfiledWorkload> LoadForms(const std::string& folder,
       forms.push_back(TakeForm(recorded, {Backend::kInductor, stage}, std::cerr));
     }
   }
+  if (FileExists(FormFile(folder, 3, true))) {
+    forms.push_back(TakeForm(recorded, {Backend::kInductor, 3, {}, true}, std::cerr));
+  }
   return forms;
 }
 

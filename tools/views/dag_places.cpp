@@ -122,6 +122,9 @@ std::optional<TaskPlace> OtherPlace(Sorting& state, TaskId id) {
     case TaskKind::kUnflatten:
     case TaskKind::kCastBucket:
     case TaskKind::kStoreReduced:
+    case TaskKind::kGatherCopyIn:
+    case TaskKind::kGatherCopyOut:
+    case TaskKind::kReduceCopyIn:
       return CollectivePlace(state, state.schedule.collective(CollectiveId(work.subject)),
                              task.kind);
     case TaskKind::kAccumulate:

@@ -157,7 +157,8 @@ std::string FormTitle(const Graph& compiled) {
   for (const int stage : compiled.compiled->stages) {
     stages.push_back(std::to_string(stage));
   }
-  return "compiled by Inductor for ZeRO-" + Join(stages, " and ");
+  return stages.empty() ? "compiled by Inductor layer by layer, for fsdp"
+                        : "compiled by Inductor for ZeRO-" + Join(stages, " and ");
 }
 
 }  // namespace

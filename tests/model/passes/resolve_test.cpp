@@ -14,7 +14,7 @@ namespace {
 TEST(ResolveTest, KnowsItsPolicies) {
   EXPECT_THAT(PolicyNames(),
               testing::ElementsAre("plain-1", "deepcompile-0.17.1", "deepcompile-0.19.6",
-                                   "deepcompile-0.19.8", "deepspeed-eager"));
+                                   "deepcompile-0.19.8", "deepspeed-eager", "fsdp"));
 }
 
 TEST(ResolveTest, UnknownPolicyGetsTheNearestOne) {
@@ -22,7 +22,7 @@ TEST(ResolveTest, UnknownPolicyGetsTheNearestOne) {
   spec.policy = "plain1";
   EXPECT_EQ(ErrorText([&] { Resolve(spec, TwoLayers(), 2); }),
             "plan: policy: expected plain-1, deepcompile-0.17.1, deepcompile-0.19.6, "
-            "deepcompile-0.19.8 or deepspeed-eager, found 'plain1', did you mean 'plain-1'?");
+            "deepcompile-0.19.8, deepspeed-eager or fsdp, found 'plain1', did you mean 'plain-1'?");
   spec.policy = "deepcompile-0.18.6";
   EXPECT_THAT(ErrorText([&] { Resolve(spec, TwoLayers(), 2); }),
               testing::EndsWith("did you mean 'deepcompile-0.19.6'?"));
@@ -206,8 +206,8 @@ INSTANTIATE_TEST_SUITE_P(
                "0.17.1 keeps gradients in the parameters' dtype and master weights in float32"},
         Misuse{"ReducedByDeepCompile",
                [](PlanSpec& s) { s.options.training.reduction = DType::kFloat32; },
-               "plan: reduce_dtype is for eager gradient_buckets; DeepCompile reduces gradients in "
-               "their own dtype"},
+               "plan: reduce_dtype is for eager gradient_buckets and fsdp; DeepCompile reduces "
+               "gradients in their own dtype"},
         Misuse{"PaddedShards", [](PlanSpec& s) { s.options.parameter_alignment = true; },
                "plan: parameter_alignment is for stages 1 and 2 with all_reduce, which cut one "
                "flat tensor; others cut each parameter"},
