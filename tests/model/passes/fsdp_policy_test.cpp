@@ -33,7 +33,8 @@ forward
   x2: bfloat16[8] = my::op(n, l.1.w) @l.1
   z: bfloat16[] = my::op(x2)
   loss z
-  save x0 x1
+  save x0
+  save x1
 backward of 0
   tangent t: bfloat16[] of z
   g2: bfloat16[8] = my::op(t, l.1.w) @l.1
