@@ -12,9 +12,9 @@ namespace dcsim {
 namespace {
 
 /// The baseline, or DeepCompile's plan of each stage that the space has. Eager DeepSpeed's runs no
-/// compiled graph, so it is compared with, but no schedule to start from.
+/// compiled graph, so it is compared with, but no schedule to start from; nor are FSDP2's groups.
 std::vector<Plan> OwnStarts(const LoadedSearch& loaded) {
-  if (loaded.baseline) {
+  if (loaded.baseline && loaded.baseline->options.sharding == Sharding::kZero) {
     return {*loaded.baseline};
   }
   std::set<int> stages;

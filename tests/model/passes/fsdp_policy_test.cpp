@@ -137,9 +137,10 @@ TEST(FsdpPolicyTest, WrapNamesTheModules) {
   spec.fsdp_groups.wrap = {"l.*"};
   EXPECT_EQ(TextsOf(spec), TextsOf(FsdpSpec()));
   spec.fsdp_groups.wrap = {"m.*"};
-  EXPECT_EQ(ErrorText([&] { Resolve(spec, TwoLayers(), 2); }),
-            "plan: wrap: no module with parameters is called 'm.*', did you mean l.0?; '*' stands "
-            "for one part between dots");
+  EXPECT_EQ(
+      ErrorText([&] { Resolve(spec, TwoLayers(), 2); }),
+      "plan: wrap: no module with parameters is called 'm.*', did you mean 'l.0'?; '*' stands "
+      "for one part between dots");
 }
 
 std::vector<std::string> GroupsOf(const std::vector<std::string>& params) {

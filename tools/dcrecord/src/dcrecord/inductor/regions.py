@@ -32,7 +32,8 @@ def mark_regions(joint: GraphModule) -> bool:
         path = paths.of(node)
         inputs = [each for each in node.all_input_nodes if each.op == "call_function"]
         # A sum of gradients has no module: it belongs to what made the last of them.
-        region = regions.of(path) if path or not inputs else region_of(max(inputs))
+        sums = not path and inputs and node.meta.get("partitioner_tag") == "is_backward"
+        region = region_of(max(inputs)) if sums else regions.of(path)
         node.meta[_CUSTOM] = {**node.meta.get(_CUSTOM, {}), _REGION: region}
     return bool(regions.found)
 
