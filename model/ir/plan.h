@@ -177,8 +177,8 @@ enum class ReshardAfterForward : std::uint8_t { kNever, kBlocks, kAll };
 /// fsdp: which parameters make a group, and how long it stays. FSDP2's fully_shard.
 struct FsdpGroups {
   ReshardAfterForward reshard_after_forward = ReshardAfterForward::kBlocks;
-  std::vector<std::string> wrap;  // modules that are a group each, names with '*' for any run of
-                                  // characters; none: the children of every outermost list
+  std::vector<std::string> wrap;  // modules that are a group each, names with '*' for a part
+                                  // between dots; none: the children of every outermost list
 
   bool operator==(const FsdpGroups&) const = default;
 };

@@ -68,7 +68,7 @@ std::set<std::string> FindBlocks(const std::set<std::string>& modules) {
 }
 
 /// Whether a module's name is that of the pattern, in which '*' stands for a part between dots.
-bool Matches(std::string_view pattern, std::string_view name) {
+bool MatchesModule(std::string_view pattern, std::string_view name) {
   while (!pattern.empty() && !name.empty()) {
     if (pattern.front() == '*') {
       pattern.remove_prefix(1);
@@ -92,7 +92,7 @@ std::set<std::string> FindWrapped(const std::set<std::string>& modules,
   for (const std::string& pattern : wrap) {
     const std::size_t before = wrapped.size();
     std::copy_if(modules.begin(), modules.end(), std::inserter(wrapped, wrapped.end()),
-                 [&](const std::string& module) { return Matches(pattern, module); });
+                 [&](const std::string& module) { return MatchesModule(pattern, module); });
     if (wrapped.size() == before) {
       const std::vector<std::string_view> known(modules.begin(), modules.end());
       throw Error("plan: wrap: no module with parameters is called '" + pattern + "'" +

@@ -14,7 +14,7 @@ namespace dcsim {
 namespace {
 
 /// A group's ops in one graph: positions [begin, end) of its order.
-struct Visit {
+struct GroupVisit {
   std::size_t group = 0;
   std::size_t begin = 0;
   std::size_t end = 0;
@@ -86,14 +86,14 @@ class GroupGatherer {
 
   /// The positions of the ops that use a group's parameters or make their gradients, if any; the
   /// root's takes the whole graph.
-  std::optional<Visit> FindVisit(const Subgraph& subgraph,
-                                 std::size_t group,
-                                 const std::vector<UseSpan>& uses,
-                                 const std::vector<std::size_t>& written) const {
+  std::optional<GroupVisit> FindVisit(const Subgraph& subgraph,
+                                      std::size_t group,
+                                      const std::vector<UseSpan>& uses,
+                                      const std::vector<std::size_t>& written) const {
     if (IsRoot(group)) {
-      return Visit{group, 0, subgraph.op_count};
+      return GroupVisit{group, 0, subgraph.op_count};
     }
-    Visit visit{group, subgraph.op_count, 0};
+    GroupVisit visit{group, subgraph.op_count, 0};
     for (const ParamId id : groups_[group].params) {
       const UseSpan& span = uses[graph_.storage_of(graph_.param(id).value).index()];
       if (span.used) {
@@ -111,23 +111,24 @@ class GroupGatherer {
   }
 
   /// By their begin, the root's first.
-  std::vector<Visit> FindVisits(const Subgraph& subgraph, const std::vector<OpId>& order) const {
+  std::vector<GroupVisit> FindVisits(const Subgraph& subgraph,
+                                     const std::vector<OpId>& order) const {
     const auto uses = FindUses(graph_, order);
     const auto written = FindWritten(graph_, order);
-    std::vector<Visit> visits;
+    std::vector<GroupVisit> visits;
     for (std::size_t i = groups_.size(); i-- > 0;) {
       if (const auto visit = FindVisit(subgraph, i, uses, written)) {
         visits.push_back(*visit);
       }
     }
     std::stable_sort(visits.begin(), visits.end(),
-                     [](const Visit& a, const Visit& b) { return a.begin < b.begin; });
+                     [](const GroupVisit& a, const GroupVisit& b) { return a.begin < b.begin; });
     return visits;
   }
 
   /// In the forward a module's first ops need not use a parameter: the first of them behind the
   /// group before it.
-  std::size_t ModuleBegins(const Visit& visit,
+  std::size_t ModuleBegins(const GroupVisit& visit,
                            std::size_t behind,
                            const std::vector<OpId>& order) const {
     for (std::size_t i = std::min(behind, visit.begin); i < visit.begin; ++i) {
@@ -153,9 +154,11 @@ class GroupGatherer {
     return reshard_ != ReshardAfterForward::kNever || !last_backward_;
   }
 
-  void PlanForward(const std::vector<Visit>& visits, const std::vector<OpId>& order, bool last) {
+  void PlanForward(const std::vector<GroupVisit>& visits,
+                   const std::vector<OpId>& order,
+                   bool last) {
     std::size_t behind = 0;
-    for (const Visit& visit : visits) {
+    for (const GroupVisit& visit : visits) {
       const std::vector<ParamId>& params = groups_[visit.group].params;
       const bool root = IsRoot(visit.group);
       const std::size_t begin = root ? 0 : ModuleBegins(visit, behind, order);
@@ -171,19 +174,19 @@ class GroupGatherer {
 
   /// The visits in the order in which the host gathers them: the root's, then the reverse of that
   /// in which the forward has come to the groups.
-  std::vector<Visit> InPrefetchOrder(const std::vector<Visit>& visits) const {
-    std::vector<Visit> order = visits;
-    const auto place = [this](const Visit& visit) {
+  std::vector<GroupVisit> InPrefetchOrder(const std::vector<GroupVisit>& visits) const {
+    std::vector<GroupVisit> order = visits;
+    const auto place = [this](const GroupVisit& visit) {
       return std::pair(!IsRoot(visit.group),
                        std::find(left_.rbegin(), left_.rend(), visit.group) - left_.rbegin());
     };
     std::stable_sort(order.begin(), order.end(),
-                     [&](const Visit& a, const Visit& b) { return place(a) < place(b); });
+                     [&](const GroupVisit& a, const GroupVisit& b) { return place(a) < place(b); });
     return order;
   }
 
-  void PlanBackward(const Subgraph& subgraph, const std::vector<Visit>& visits, bool last) {
-    const std::vector<Visit> prefetched = InPrefetchOrder(visits);
+  void PlanBackward(const Subgraph& subgraph, const std::vector<GroupVisit>& visits, bool last) {
+    const std::vector<GroupVisit> prefetched = InPrefetchOrder(visits);
     std::vector<bool> gathered(groups_.size());
     const auto gather = [&](std::size_t group, std::size_t position) {
       if (!gathered[group]) {
@@ -191,11 +194,12 @@ class GroupGatherer {
         gathered[group] = true;
       }
     };
-    for (const Visit& visit : visits) {
+    for (const GroupVisit& visit : visits) {
       gather(visit.group, visit.begin);
       Add(GraphEventKind::kWait, visit.begin, Turn::kComes, groups_[visit.group].params);
-      const auto here = std::find_if(prefetched.begin(), prefetched.end(),
-                                     [&](const Visit& each) { return each.group == visit.group; });
+      const auto here =
+          std::find_if(prefetched.begin(), prefetched.end(),
+                       [&](const GroupVisit& each) { return each.group == visit.group; });
       if (here + 1 != prefetched.end()) {
         gather((here + 1)->group, visit.begin);
       }
@@ -203,7 +207,7 @@ class GroupGatherer {
     }
     for (std::size_t i = 0; last && i < groups_.size(); ++i) {
       const bool visited = std::any_of(visits.begin(), visits.end(),
-                                       [i](const Visit& visit) { return visit.group == i; });
+                                       [i](const GroupVisit& visit) { return visit.group == i; });
       if (!visited) {
         Add(GraphEventKind::kRelease, subgraph.op_count, Turn::kRootLeaves, groups_[i].params);
       }
@@ -211,7 +215,7 @@ class GroupGatherer {
   }
 
   /// What is behind the backward of a group. The root stays until that of the last graph.
-  void AddLeave(const Subgraph& subgraph, const Visit& visit, bool last) {
+  void AddLeave(const Subgraph& subgraph, const GroupVisit& visit, bool last) {
     const bool root = IsRoot(visit.group);
     const Turn turn = root ? Turn::kRootLeaves : Turn::kLeaves;
     const std::vector<ParamId>& params = groups_[visit.group].params;

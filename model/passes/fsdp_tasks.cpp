@@ -13,13 +13,6 @@ std::int64_t FsdpShardElements(const Graph& graph, ParamId param, int ranks) {
   return DivideUp(rows, ranks) * (value.numel() / rows);
 }
 
-MemoryPattern CastPattern(std::int64_t from, std::int64_t to) {
-  if (from == to) {
-    return MemoryPattern::kCopy;
-  }
-  return from < to ? MemoryPattern::kWiden : MemoryPattern::kNarrow;
-}
-
 std::int64_t ShardElementBytes(const LowerState& state) {
   return ElementBytes(state.plan.options.training.master);
 }
@@ -29,6 +22,7 @@ std::int64_t WholeElementBytes(const LowerState& state, ParamId param) {
 
 std::vector<std::int64_t> ShardSizes(const LowerState& state, const std::vector<ParamId>& params) {
   std::vector<std::int64_t> sizes;
+  sizes.reserve(params.size());
   for (const ParamId param : params) {
     sizes.push_back(FsdpShardElements(state.graph, param, state.plan.ranks));
   }

@@ -9,9 +9,6 @@ namespace dcsim {
 
 // What gathers and reductions of FSDP2's groups have in common.
 
-/// A kernel that reads elements of `from` bytes and writes ones of `to` bytes.
-MemoryPattern CastPattern(std::int64_t from, std::int64_t to);
-
 /// Bytes of an element of the shards, and of whole parameters and their gradients.
 std::int64_t ShardElementBytes(const LowerState& state);
 std::int64_t WholeElementBytes(const LowerState& state, ParamId param);

@@ -61,9 +61,7 @@ void AddPlannedOps(LowerState& state, std::size_t g, const GraphMoments& events)
   std::size_t next_move = 0;
   for (std::size_t i = 0; i <= decisions.order.size(); ++i) {
     AddStateMoves(state, g, i + 1, next_move);
-    if (i < decisions.order.size()) {
-      AddModuleHooks(state, decisions.order[i]);
-    }
+    AddModuleHooks(state, decisions.order, i);
     for (; event != decisions.events.end() && event->position == i; ++event) {
       AddEvent(state, *event, state.graph.graphs[g]);
     }
@@ -85,7 +83,7 @@ void AddGraphOps(LowerState& state, std::size_t g, const GraphMoments& events) {
   }
   for (std::size_t i = 0; i < decisions.order.size(); ++i) {
     AddStateMoves(state, g, i + 1, next_move);
-    AddModuleHooks(state, decisions.order[i]);
+    AddModuleHooks(state, decisions.order, i);
     AddGatherGroups(state, decisions.gathers, i, next_gather);
     for (const ParamId param : events.first_uses[i]) {
       AddWaitForGather(state, param);

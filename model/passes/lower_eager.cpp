@@ -4,6 +4,14 @@
 #include "model/passes/lower_state.h"
 
 namespace dcsim {
+
+MemoryPattern CastPattern(std::int64_t from, std::int64_t to) {
+  if (from == to) {
+    return MemoryPattern::kCopy;
+  }
+  return from < to ? MemoryPattern::kWiden : MemoryPattern::kNarrow;
+}
+
 namespace {
 
 /// Where a bucket is divided, reduced and stored: ZeRO-3 has a stream for it, and so have ZeRO-1
@@ -25,14 +33,6 @@ std::int64_t ReducedBytes(const LowerState& state, const EagerBucket& bucket) {
 /// Whether gradients are reduced in another dtype than their own.
 bool Casts(const LowerState& state, const EagerBucket& bucket) {
   return state.reduction_dtype(bucket.dtype) != bucket.dtype;
-}
-
-/// A kernel that reads elements of `from` bytes and writes ones of `to` bytes.
-MemoryPattern CastPattern(std::int64_t from, std::int64_t to) {
-  if (from == to) {
-    return MemoryPattern::kCopy;
-  }
-  return from < to ? MemoryPattern::kWiden : MemoryPattern::kNarrow;
 }
 
 BufferId AddTemporary(LowerState& state, Bytes bytes) {

@@ -66,9 +66,13 @@ std::vector<std::uint32_t> FindHookedModules(const Plan& plan, const Graph& grap
   return hooked;
 }
 
-void AddModuleHooks(LowerState& state, OpId op) {
-  if (!state.hooked_modules.empty() && state.hooked_modules[op.index()] > 0) {
-    AddCalls(state, {.modules = state.hooked_modules[op.index()]});
+void AddModuleHooks(LowerState& state, const std::vector<OpId>& order, std::size_t at) {
+  if (state.hooked_modules.empty() || at == order.size()) {
+    return;
+  }
+  const std::uint32_t modules = state.hooked_modules[order[at].index()];
+  if (modules > 0) {
+    AddCalls(state, {.modules = modules});
   }
 }
 

@@ -219,6 +219,9 @@ Work MemoryWork(MemoryPattern pattern,
                 std::size_t events,
                 std::uint32_t subject);
 
+/// A kernel that reads elements of `from` bytes and writes ones of `to` bytes (lower_eager.cpp).
+MemoryPattern CastPattern(std::int64_t from, std::int64_t to);
+
 /// Buffers that outlive the step: weights, master weights, optimizer states, gradient partitions,
 /// persistent gathered parameters, constants, inputs (lower_residents.cpp).
 void AddResidents(LowerState& state);
@@ -336,9 +339,10 @@ void AddGradientCalls(LowerState& state);
 void AddThroughputTimer(LowerState& state);
 
 /// By op, how many modules their graph enters with it for the first time; nothing for plans without
-/// module_hooks. And the calls of their hooks, ahead of what an op gathers.
+/// module_hooks. And the calls of their hooks, ahead of what the op at a place of its graph's order
+/// gathers; none behind the last.
 std::vector<std::uint32_t> FindHookedModules(const Plan& plan, const Graph& graph);
-void AddModuleHooks(LowerState& state, OpId op);
+void AddModuleHooks(LowerState& state, const std::vector<OpId>& order, std::size_t at);
 
 /// What DeepSpeed does with gradients ahead of its optimizer, with gradient_handling deepspeed
 /// (lower_gradient_handling.cpp): the checks of all gradients; a group's gradients as one flat
