@@ -3,24 +3,11 @@
 #include <utility>
 
 #include "model/base/error.h"
-#include "model/ir/result_reader.h"
 #include "model/passes/verify.h"
 #include "tools/common/answer_json.h"
 #include "tools/common/measured_results.h"
 
 namespace dcsim {
-namespace {
-
-Result ReadMeasured(const MeasuredDocument& measured) {
-  const Locator locate = PointerLocator(measured.source);
-  Result result = ReadResult(measured.document, locate);
-  if (result.origin != Origin::kMeasured) {
-    throw Error(locate("/origin") + ": expected a measured result, found a predicted one");
-  }
-  return result;
-}
-
-}  // namespace
 
 StepReport ReportStep(const Plan& plan,
                       const PredictionInputs& inputs,

@@ -9,6 +9,7 @@
 
 #include "model/base/error.h"
 #include "model/base/text.h"
+#include "model/ir/result_reader.h"
 #include "tools/common/file.h"
 
 namespace dcsim {
@@ -89,6 +90,15 @@ void VisitPack(const std::string& pack,
 }
 
 }  // namespace
+
+Result ReadMeasured(const MeasuredDocument& measured) {
+  const Locator locate = PointerLocator(measured.source);
+  Result result = ReadResult(measured.document, locate);
+  if (result.origin != Origin::kMeasured) {
+    throw Error(locate("/origin") + ": expected a measured result, found a predicted one");
+  }
+  return result;
+}
 
 void ForEachMeasured(const std::string& path, const std::function<void(MeasuredDocument)>& visit) {
   if (IsDirectory(path)) {

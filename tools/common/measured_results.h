@@ -4,6 +4,7 @@
 #include <string>
 
 #include "model/ir/document.h"
+#include "model/ir/result.h"
 
 namespace dcsim {
 
@@ -12,6 +13,9 @@ struct MeasuredDocument {
   std::string source;
   Json document;
 };
+
+/// The result in it (ReadResult). Throws Error with its source for anything but a measured one.
+Result ReadMeasured(const MeasuredDocument& measured);
 
 /// Visits the results that `path` names, those of a folder in the order of their files:
 ///

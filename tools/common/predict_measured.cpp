@@ -10,7 +10,6 @@
 #include "model/base/text.h"
 #include "model/ir/plan_options.h"
 #include "model/ir/plan_reader.h"
-#include "model/ir/result_reader.h"
 #include "model/passes/resolve.h"
 #include "sim/analysis/host_pace.h"
 #include "tools/common/compiled_form.h"
@@ -165,12 +164,8 @@ const ProfiledWorkload& MeasuredPredictor::Load(const std::string& folder, const
 MeasuredPair MeasuredPredictor::Predict(MeasuredDocument measured) {
   const std::string& file = measured.source;
   MeasuredPair pair;
+  pair.measured = ReadMeasured(measured);
   pair.document = std::move(measured.document);
-  const Locator locate = PointerLocator(file);
-  pair.measured = ReadResult(pair.document, locate);
-  if (pair.measured.origin != Origin::kMeasured) {
-    throw Error(file + ": /origin: expected a measured result, found a predicted one");
-  }
   if (pair.measured.plan.is_null()) {
     throw Error(file + ": /plan: holds no plan to predict: " + pair.measured.outcome);
   }
@@ -182,7 +177,7 @@ MeasuredPair MeasuredPredictor::Predict(MeasuredDocument measured) {
                 HexDigits(pair.measured.graph_hash) + ", " + loaded.workload.folder + " holds " +
                 HexDigits(graph.hash));
   }
-  const Locator in_plan = [&locate](const std::string& pointer) {
+  const Locator in_plan = [locate = PointerLocator(file)](const std::string& pointer) {
     return locate("/plan" + pointer);
   };
   const Plan plan = ReadPlan(pair.measured.plan, graph, in_plan);

@@ -7,6 +7,7 @@
 #include "model/passes/lower.h"
 #include "model/passes/resolve.h"
 #include "model/passes/verify.h"
+#include "tests/support/event_text.h"
 #include "tests/support/workloads.h"
 
 namespace dcsim {
@@ -48,21 +49,6 @@ PlanSpec EagerSpec(const EagerGathers& gathers) {
   spec.options.gradient_buckets = GradientBuckets::kEager;
   spec.eager_gathers = gathers;
   return spec;
-}
-
-/// "Ga" gathers a, "Gb,n" two at once, W waits, F frees, R reduces; "|" is an op.
-std::string EventText(const Graph& graph, const GraphPlan& plan) {
-  std::string text;
-  std::size_t position = 0;
-  for (const GraphEvent& event : plan.events) {
-    text.append(event.position - position, '|');
-    position = event.position;
-    text += "GWFR"[static_cast<std::size_t>(event.kind)];
-    for (const ParamId id : event.params) {
-      text += graph.param(id).name + (id == event.params.back() ? " " : ",");
-    }
-  }
-  return text + std::string(plan.order.size() - position, '|');
 }
 
 std::vector<std::string> TextsOf(const EagerGathers& gathers) {

@@ -11,6 +11,7 @@
 #include "model/passes/resolve.h"
 #include "model/passes/verify.h"
 #include "tests/support/error_text.h"
+#include "tests/support/event_text.h"
 #include "tests/support/workloads.h"
 
 namespace dcsim {
@@ -55,21 +56,6 @@ PlanSpec FsdpSpec() {
   spec.policy = "fsdp";
   spec.options.sharding = Sharding::kFsdp2;
   return spec;
-}
-
-/// "Ga" gathers a, W waits, F frees, R reduces; "|" is an op.
-std::string EventText(const Graph& graph, const GraphPlan& plan) {
-  std::string text;
-  std::size_t position = 0;
-  for (const GraphEvent& event : plan.events) {
-    text.append(event.position - position, '|');
-    position = event.position;
-    text += "GWFR"[static_cast<std::size_t>(event.kind)];
-    for (const ParamId id : event.params) {
-      text += graph.param(id).name + (id == event.params.back() ? " " : ",");
-    }
-  }
-  return text + std::string(plan.order.size() - position, '|');
 }
 
 std::vector<std::string> TextsOf(const PlanSpec& spec) {
