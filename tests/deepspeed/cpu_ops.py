@@ -147,7 +147,8 @@ class Handle:
         dtype = _DTYPES[dtype] if isinstance(dtype, int) else dtype
         wanted = kept.dtype if kept is not None else dtype or shard.dtype  # z3.cpp: a buffer keeps its dtype
         whole = torch.empty(elements, dtype=wanted) if kept is None else kept
-        dist.all_gather_into_tensor(whole, shard.to(wanted).contiguous(), group=self.group)
+        with no_python_dispatcher():  # see _of_real_tensors: gathers are profiled while PyTorch compiles
+            dist.all_gather_into_tensor(whole, shard.to(wanted).contiguous(), group=self.group)
         parameter.whole, parameter.valid = whole, True
         return parameter.view(None)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -108,11 +108,18 @@ def mark_own_compile(replacement: Callable[..., Any], own: Callable[..., Any]) -
     setattr(replacement, _OWN_COMPILE, getattr(own, _OWN_COMPILE, own))
 
 
-def outside_of_tracing() -> AbstractContextManager[Any]:
-    """Inside, tensors are real ones: passes are called under a mode of fake tensors."""
+@contextmanager
+def outside_of_tracing() -> Iterator[None]:
+    """Inside, tensors are real ones: passes are called under a mode of fake tensors.
+
+    Dispatchers in Python are off too: a collective that goes through one holds the interpreter's lock while it waits for
+    gloo's queue, and a thread of gloo that holds the queue may wait for that lock.
+    """
+    from torch._dispatch.python import no_python_dispatcher
     from torch._subclasses.fake_tensor import unset_fake_temporarily
 
-    return unset_fake_temporarily()
+    with unset_fake_temporarily(), no_python_dispatcher():
+        yield
 
 
 def of_all_ranks(engine: Any, value: Any) -> list[Any]:
