@@ -13,6 +13,7 @@
 #include "tools/answers/search_starts.h"
 #include "tools/common/compiled_form.h"
 #include "tools/common/deepspeed_launches.h"
+#include "tools/common/file.h"
 #include "tools/common/load.h"
 #include "tools/common/step_options.h"
 
@@ -86,10 +87,20 @@ void NoteCopies(const SearchQuestion& question, const LoadedSearch& loaded, std:
   }
 }
 
+/// A workload as FSDP2's users compile it, each layer on its own, where that is recorded.
+std::optional<ProfiledWorkload> FindLayers(const ProfiledWorkload& recorded, std::ostream& notes) {
+  const AskedForm form{.backend = Backend::kInductor, .layers = true};
+  if (!FileExists(FormFile(recorded.workload.folder, form.stage, form.layers))) {
+    return std::nullopt;
+  }
+  return TakeForm(recorded, form, notes);
+}
+
 SearchReport ReportSearch(const LoadedSearch& loaded,
                           const SearchProblem& problem,
                           SearchResult found,
-                          Bytes limit) {
+                          Bytes limit,
+                          std::ostream& notes) {
   SearchReport report;
   report.workload = loaded.workload.graph.name;
   report.gpu = loaded.cluster.gpu.name;
@@ -97,7 +108,7 @@ SearchReport ReportSearch(const LoadedSearch& loaded,
   report.limit = limit;
   report.search = std::move(found);
   report.front = ReportFront(loaded, problem, report.search.front, limit);
-  AddBaselines(loaded, problem, report);
+  AddBaselines(loaded, problem, report, notes);
   if (!report.front.empty()) {
     AddDeepSpeed(loaded, report);
     report.expandable_reserved = ReservedIfExpandable(loaded, report.front.front().plan);
@@ -126,17 +137,25 @@ LoadedSearch LoadSearch(const SearchQuestion& question, std::ostream& notes) {
   const AskedForm form = SearchForm(question.backend, plans, space,
                                     DeepSpeedJobOf(recorded.graph, ranks, BatchSizes::kFile));
   std::optional<Graph> operators = recorded.graph;
+  std::optional<ProfiledWorkload> layers = FindLayers({recorded, measured}, notes);
   auto [workload, profile] = TakeForm({std::move(recorded), std::move(measured)}, form, notes);
   if (!workload.graph.compiled) {
     operators.reset();
+    layers.reset();
   } else if (SearchCompiled(workload.graph, space)) {
     notes << "search: over ZeRO-3; stages 1 and 2 have another compiled graph, which a space "
              "of these stages searches\n";
   }
   const bool lacks_copies = LeaveOutUnmeasuredCopies(cluster, ranks, space);
-  LoadedSearch loaded{std::move(workload), std::move(operators), std::move(cluster),
-                      std::move(profile),  std::move(space),     ranks,
-                      std::nullopt,        lacks_copies};
+  LoadedSearch loaded{std::move(workload),
+                      std::move(operators),
+                      std::move(layers),
+                      std::move(cluster),
+                      std::move(profile),
+                      std::move(space),
+                      ranks,
+                      std::nullopt,
+                      lacks_copies};
   if (!question.baseline.empty()) {
     loaded.baseline =
         LoadPlan(question.baseline, {}, loaded.inputs(), loaded.ranks, {BatchSizes::kFile, &notes});
@@ -168,8 +187,8 @@ SearchAnswer AnswerSearch(const SearchQuestion& question,
       Search(evaluator, loaded.space, SettingsOf(question, std::move(starts), problem, watch));
   const double seconds = SecondsSince(start);
   NoteCopies(question, loaded, notes);
-  return {ReportSearch(loaded, problem, std::move(found), evaluator.memory_limit()), question.seed,
-          seconds};
+  return {ReportSearch(loaded, problem, std::move(found), evaluator.memory_limit(), notes),
+          question.seed, seconds};
 }
 
 Json PrintSearchAnswer(const SearchAnswer& answer, const Graph& graph) {

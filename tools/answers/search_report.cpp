@@ -10,6 +10,7 @@
 #include "sim/analysis/most_reserved.h"
 #include "sim/analysis/step_clock.h"
 #include "tools/common/deepspeed_config.h"
+#include "tools/common/step_options.h"
 
 namespace dcsim {
 namespace {
@@ -56,6 +57,41 @@ bool FitsAtMost(const SearchProblem& problem, const Scored& scored, Bytes limit)
          MostReservedBy(PlanOf(problem, scored.candidate), problem.inputs) <= limit;
 }
 
+/// A policy's own plan of a stage for `inputs`, trained as the space says.
+Plan PlanOfPolicy(const LoadedSearch& loaded,
+                  std::string_view policy,
+                  int stage,
+                  const PredictionInputs& inputs) {
+  const ScheduleOptions& training = loaded.space.options.front();
+  Json spec = {{"format", "dc-plan-spec/1"},
+               {"policy", policy},
+               {"stage", stage},
+               {"gradient_accumulation_steps", training.gradient_accumulation_steps}};
+  if (training.gradient_clipping) {
+    spec["gradient_clipping"] = *training.gradient_clipping;
+  }
+  return PlanOfDocument(spec, "plan of " + std::string(policy), inputs, loaded.ranks);
+}
+
+/// FSDP2 with layers compiled beside compiled graphs, and with eager ones beside operators; nothing
+/// where its layers are not recorded.
+void AddFsdp(const LoadedSearch& loaded, SearchReport& report, std::ostream& notes) {
+  if (loaded.workload.graph.compiled && !loaded.layers) {
+    return;
+  }
+  const PredictionInputs inputs =
+      loaded.layers ? PredictionInputs{loaded.layers->workload.graph,
+                                       loaded.layers->profile ? &*loaded.layers->profile : nullptr,
+                                       loaded.cluster}
+                    : loaded.inputs();
+  try {
+    report.baselines.push_back(
+        {"fsdp", ReportPlan(inputs, PlanOfPolicy(loaded, "fsdp", 3, inputs))});
+  } catch (const Error& error) {
+    notes << "search: not compared with FSDP2: " << error.what() << "\n";
+  }
+}
+
 }  // namespace
 
 std::string_view NewestDeepCompile() {
@@ -65,21 +101,13 @@ std::string_view NewestDeepCompile() {
 }
 
 Plan DeepSpeedPlan(const LoadedSearch& loaded, std::string_view policy, int stage) {
-  const ScheduleOptions& training = loaded.space.options.front();
-  Json spec = {{"format", "dc-plan-spec/1"},
-               {"policy", policy},
-               {"stage", stage},
-               {"gradient_accumulation_steps", training.gradient_accumulation_steps}};
-  if (training.gradient_clipping) {
-    spec["gradient_clipping"] = *training.gradient_clipping;
-  }
-  return PlanOfDocument(spec, "plan of " + std::string(policy), loaded.inputs(), loaded.ranks);
+  return PlanOfPolicy(loaded, policy, stage, loaded.inputs());
 }
 
-ReportedPlan ReportPlan(const LoadedSearch& loaded, Plan plan) {
-  const Schedule schedule = LowerFor(plan, loaded.inputs());
-  RequireCorrect(schedule, loaded.workload.graph);
-  Prediction prediction = Predict(schedule, plan, loaded.inputs(), /*keep_timeline=*/true);
+ReportedPlan ReportPlan(const PredictionInputs& inputs, Plan plan) {
+  const Schedule schedule = LowerFor(plan, inputs);
+  RequireCorrect(schedule, inputs.graph);
+  Prediction prediction = Predict(schedule, plan, inputs, /*keep_timeline=*/true);
   std::vector<Duration> exposed(CollectiveKindNames().size());
   if (prediction.timeline && !prediction.stop) {
     exposed = ExposedByKind(FindExposure(*prediction.timeline, schedule), schedule);
@@ -98,7 +126,7 @@ std::vector<ReportedPlan> ReportFront(const LoadedSearch& loaded,
   for (const Scored& scored : Shown(sure)) {
     DCSIM_CHECK(EvaluatePlainly(problem, scored.candidate, limit) == scored.score)
         << "the score of a schedule differs from its simulation";
-    reported.push_back(ReportPlan(loaded, PlanOf(problem, scored.candidate)));
+    reported.push_back(ReportPlan(loaded.inputs(), PlanOf(problem, scored.candidate)));
   }
   std::stable_sort(reported.begin(), reported.end(),
                    [](const ReportedPlan& a, const ReportedPlan& b) {
@@ -121,9 +149,12 @@ std::optional<Bytes> ReservedIfExpandable(const LoadedSearch& loaded, Plan plan)
   return MostReservedBy(plan, loaded.inputs());
 }
 
-void AddBaselines(const LoadedSearch& loaded, const SearchProblem& problem, SearchReport& report) {
+void AddBaselines(const LoadedSearch& loaded,
+                  const SearchProblem& problem,
+                  SearchReport& report,
+                  std::ostream& notes) {
   if (loaded.baseline) {
-    report.baselines.push_back({"baseline", ReportPlan(loaded, *loaded.baseline)});
+    report.baselines.push_back({"baseline", ReportPlan(loaded.inputs(), *loaded.baseline)});
     return;
   }
   int stage = loaded.space.options.front().stage;
@@ -138,7 +169,11 @@ void AddBaselines(const LoadedSearch& loaded, const SearchProblem& problem, Sear
   }
   for (const std::string_view policy : policies) {
     report.baselines.push_back(
-        {std::string(policy), ReportPlan(loaded, DeepSpeedPlan(loaded, policy, stage))});
+        {std::string(policy), ReportPlan(loaded.inputs(), DeepSpeedPlan(loaded, policy, stage))});
+  }
+  AddFsdp(loaded, report, notes);
+  for (const Baseline& each : report.baselines) {
+    NoteRecomputation(loaded.workload.folder, loaded.workload.graph, each.reported.plan, notes);
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <iostream>
 #include <optional>
 #include <vector>
 
@@ -17,6 +18,7 @@ namespace dcsim {
 struct LoadedSearch {
   Workload workload;
   std::optional<Graph> recorded;  // of a compiled workload: the operators as they were recorded
+  std::optional<ProfiledWorkload> layers;  // of a compiled one: FSDP2's form, where it is recorded
   Cluster cluster;
   std::optional<Profile> profile;
   SearchSpace space;
@@ -37,7 +39,7 @@ std::string_view NewestDeepCompile();
 Plan DeepSpeedPlan(const LoadedSearch& loaded, std::string_view policy, int stage);
 
 /// Lowers, verifies and predicts a plan in full. Throws Error as these do.
-ReportedPlan ReportPlan(const LoadedSearch& loaded, Plan plan);
+ReportedPlan ReportPlan(const PredictionInputs& inputs, Plan plan);
 
 /// Of the schedules that a search found best, those that a report shows, predicted each at its own
 /// clock, by step time; what is then neither faster nor smaller than another, or would exceed the
@@ -54,8 +56,13 @@ std::vector<ReportedPlan> ReportFront(const LoadedSearch& loaded,
 std::optional<Bytes> ReservedIfExpandable(const LoadedSearch& loaded, Plan plan);
 
 /// Adds what the best plan is compared with: the plan of --baseline, or DeepSpeed's own plans of
-/// the best plan's stage (where nothing fits, of the stage of what reserves least).
-void AddBaselines(const LoadedSearch& loaded, const SearchProblem& problem, SearchReport& report);
+/// the best plan's stage (where nothing fits, of the stage of what reserves least) and PyTorch's
+/// FSDP2. `notes` takes a line where FSDP2 does not train as the space asks, and where the memory
+/// of eager steps is a lower bound.
+void AddBaselines(const LoadedSearch& loaded,
+                  const SearchProblem& problem,
+                  SearchReport& report,
+                  std::ostream& notes);
 
 /// Adds the DeepSpeed JSON closest to the best plan, and what simulating that file as a plan gives.
 void AddDeepSpeed(const LoadedSearch& loaded, SearchReport& report);

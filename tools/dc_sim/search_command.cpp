@@ -50,7 +50,7 @@ class BestSoFar {
     }
     const double begin = clock.seconds();
     if (text_.empty() || begin > shown_at_ + kShare * took_) {
-      const Result result = ReportPlan(loaded_, PlanOf(problem, best->candidate)).result;
+      const Result result = ReportPlan(loaded_.inputs(), PlanOf(problem, best->candidate)).result;
       text_ = FormatDuration(result.step_time) + " with " + FormatBytes(result.peak_reserved);
       shown_at_ = clock.seconds();
       took_ = shown_at_ - begin;
@@ -195,8 +195,8 @@ void DeclareSearchOptions(CLI::App& app, SearchCommandOptions& options) {
                  "most bytes reserved on a GPU, such as 60GiB; all that it leaves to tensors if "
                  "left out");
   app.add_option("--baseline", question.baseline,
-                 "plan file to compare with; if left out, DeepSpeed's own plans of the best plan's "
-                 "stage: DeepCompile's, and eager DeepSpeed's");
+                 "plan file to compare with; if left out, DeepCompile's plan of the best plan's "
+                 "stage, eager DeepSpeed's, and FSDP2's");
   app.add_option("--start", question.starts,
                  "plan file to start from besides the baseline, such as the best of an earlier "
                  "search; may be repeated")

@@ -198,6 +198,10 @@ Json PrintReported(const ReportedPlan& each, const Graph& graph) {
 
 std::string DescribePlan(const Plan& plan, const Graph& graph) {
   const ScheduleOptions& options = plan.options;
+  if (options.sharding == Sharding::kFsdp2) {
+    return std::string("FSDP2, layers ") + (graph.compiled ? "compiled" : "eager") +
+           ", without its Python on the host";
+  }
   std::string text = "ZeRO-" + std::to_string(options.stage) + ", bucket " +
                      Millions(options.reduce_bucket) + (options.double_buffer ? " x 2" : "");
   if (options.stage != 3) {

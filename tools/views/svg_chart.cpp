@@ -39,8 +39,8 @@ ChartAxis AxisOver(const std::vector<double>& values, double from, double to) {
   const auto [least, most] = std::minmax_element(values.begin(), values.end());
   const double room = std::max(0.05 * (*most - *least), 1e-3 * *most + 1e-6);
   const double step = TickStep(*most - *least + 2 * room);
-  return {step * std::floor((*least - room) / step), step * std::ceil((*most + room) / step), step,
-          from, to};
+  const double first = *least < 0 ? *least - room : std::max(0.0, *least - room);
+  return {step * std::floor(first / step), step * std::ceil((*most + room) / step), step, from, to};
 }
 
 ChartAxis AxisFromZero(const std::vector<double>& values, double from, double to) {

@@ -22,7 +22,8 @@ struct ChartAxis {
   double At(double value) const { return from + (value - least) / (most - least) * (to - from); }
 };
 
-/// Over all values, which must be some, with a little room, from one tick to another.
+/// Over all values, which must be some, with a little room, from one tick to another; below 0 only
+/// where a value is.
 ChartAxis AxisOver(const std::vector<double>& values, double from, double to);
 
 /// From zero to a tick above all values, which are not negative; to 1 where there are none.
