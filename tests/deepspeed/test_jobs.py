@@ -2,6 +2,7 @@
 matrix.py runs everything."""
 
 import copy
+import gzip
 import json
 import os
 
@@ -97,8 +98,14 @@ def test_recording_changes_no_loss_and_is_read(recorded):
 
 
 def test_a_compiled_job_is_recorded_too(recorded):
-    """Inductor's decompositions read a layer norm's bias in no backward, and behind its weight."""
+    """Inductor's decompositions read a layer norm's bias in no backward, and behind its weight. Its kernels are recorded."""
     _, folder, found = recorded
+    form = json.loads(gzip.decompress((folder / "compiled/graph-inductor-zero3.json.gz").read_bytes()))
+    validate("graph", form)
+    assert form["kernels"] and form["backend"]["stages"] == [3]
+    assert not (folder / "own/graph-inductor-zero3.json.gz").exists()
+    predict(folder / "compiled", "zero3-deepcompile", folder / "compiled-step.json")
+    assert json.loads((folder / "compiled-step.json").read_text())["plan"]["backend"] == "inductor"
     forward, backward = (graph["first_uses"] for graph in search(folder / "compiled", folder / "compiled.json", 1)["graphs"])
     assert set(forward) == set(found["graphs"][0]["first_uses"])
     norms = {name for name in found["graphs"][1]["first_uses"] if name.endswith("norm.bias")}

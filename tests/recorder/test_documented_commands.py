@@ -15,6 +15,7 @@ from dcrecord.command_line import main, run_list
 from dcrecord.errors import RecorderError
 from dcrecord.graph_file import read_document
 from dcrecord.kernels_command import kernels_parser
+from dcrecord.lower_command import lower_parser
 from dcrecord.record_options import read_request, record_parser
 from dcrecord.reference_command import reference_parser
 from graph_checker import faults_of
@@ -60,6 +61,8 @@ def read(words: str) -> None:
         reference_parser().read(others)
     elif first == "kernels":
         kernels_parser().read(others)
+    elif first == "lower":
+        lower_parser().read(others)
     elif first == "hf":
         record_parser(of_file=True).read(others)
     else:

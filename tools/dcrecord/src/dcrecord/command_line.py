@@ -52,6 +52,10 @@ def _run(arguments: list[str]) -> int:
         from dcrecord.kernels_command import run_kernels
 
         return run_kernels(arguments[1:])
+    if arguments[:1] == ["lower"]:
+        from dcrecord.lower_command import run_lower
+
+        return run_lower(arguments[1:])
     from dcrecord.record_command import run_record
 
     return run_record(arguments[1:], of_file=True) if arguments[:1] == ["hf"] else run_record(arguments)

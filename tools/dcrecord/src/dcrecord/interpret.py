@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,7 +73,7 @@ class Interpreter:
         operator = self.operators[op["schema"]]
         positional, keywords = [], {}
         for argument, encoded in zip(operator._schema.arguments, op["args"]):
-            decoded = self._decode(encoded, held)
+            decoded = self.decode(encoded, held)
             if argument.kwarg_only:
                 keywords[argument.name] = decoded
             else:
@@ -81,9 +81,10 @@ class Interpreter:
         returned = operator(*positional, **keywords)
         return list(returned) if isinstance(returned, (tuple, list)) else [returned]
 
-    def _decode(self, encoded: Any, held: dict[int, Tensor]) -> Any:
+    def decode(self, encoded: Any, held: Mapping[int, Any]) -> Any:
+        """An argument as the document encodes it; of a tensor, what `held` has for its value."""
         if isinstance(encoded, list):
-            return [self._decode(element, held) for element in encoded]
+            return [self.decode(element, held) for element in encoded]
         if not isinstance(encoded, dict):
             return encoded
         ((kind, content),) = encoded.items()

@@ -119,6 +119,7 @@ def _replace(graph: Graph, node: Node, target: Any, args: tuple[Any, ...], kwarg
     replacement.meta = dict(node.meta)
     node.replace_all_uses_with(replacement)
     graph.erase_node(node)
+    replacement._rename(node.name)  # by which Inductor orders what nothing else does
 
 
 class _Step:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,8 @@ from dcsim_deepspeed.live_graph import Half, copied, document_of_job
 from dcsim_deepspeed.report import Report
 
 PASS = "dcsim_record"
+# Seconds for lowering a step; an 8B model takes two minutes on one core, and other ranks wait.
+_LONGEST = 500
 
 
 def record(
@@ -24,7 +29,8 @@ def record(
     """In place of engine.compile(): the job trains as it would, and its first step writes `folder`/graph.json.gz.
 
     All ranks have to call it; rank 0 writes. What cannot be recorded is said in one line, and training goes on: then
-    there is no file. Graphs are those that DeepCompile gets, before anything is inserted.
+    there is no file. Graphs are those that DeepCompile gets, before anything is inserted. Where Inductor compiles them,
+    rank 0 also writes what it makes of them for an H100 or H200 (`dcrecord lower`), which takes about a minute.
     """
     report = Report()
     engine.dcsim_report = report
@@ -38,7 +44,7 @@ def record(
         job.say(f"this job is not recorded: {problems[0]}")
         job.own_compile(engine)(**arguments)
         return report
-    recording = _Recording(engine, Path(folder), report)
+    recording = _Recording(engine, Path(folder), report, lower=backend != "eager")
     engine.register_compile_pass(PASS, recording.run)
     step = engine.global_steps
     schedule = [(step, [PASS, *job.OWN_FIRST_PASSES]), (step + job.WARM_UP, job.OWN_LATER_PASSES)]
@@ -59,13 +65,28 @@ def _folder_problem(folder: Path) -> str:
     return ""
 
 
+def _lower(folder: Path) -> str:
+    """Writes the compiled form of what was recorded; why not, where it could not. In a process of its own, which sees no
+    GPU: it makes PyTorch believe in another."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("TORCHINDUCTOR_")}
+    environment.update(CUDA_VISIBLE_DEVICES="", PYTHONPATH=os.pathsep.join(filter(None, sys.path)))
+    command = [sys.executable, "-m", "dcrecord", "lower", str(folder)]
+    try:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=_LONGEST, check=False)
+    except subprocess.TimeoutExpired:
+        return f"it took more than {_LONGEST} s ({' '.join(command[1:])})"
+    lines = done.stderr.strip().splitlines()
+    return "" if done.returncode == 0 else (lines[-1].removeprefix("dcrecord: error: ") if lines else "no reason was said")
+
+
 class _Recording:
     """The halves of a step's graphs, as they come."""
 
-    def __init__(self, engine: Any, folder: Path, report: Report) -> None:
+    def __init__(self, engine: Any, folder: Path, report: Report, lower: bool) -> None:
         self.engine = engine
         self.folder = folder
         self.report = report
+        self.lower = lower
         self.forwards: dict[int, Half] = {}
         self.done = False
 
@@ -123,6 +144,11 @@ class _Recording:
         self.forwards.clear()
         self.report.notes.append(f"recorded {path}")
         job.say(f"recorded this job's step: {path}, {ops:,} ops")
+        if self.lower:
+            problem = _lower(self.folder)
+            told = f"its compiled form is not recorded: {problem}" if problem else "recorded its compiled form"
+            self.report.notes.append(told)
+            job.say(told)
 
     def _give_up(self, error: Exception) -> None:
         self.done = True

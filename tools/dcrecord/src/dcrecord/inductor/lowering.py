@@ -88,22 +88,41 @@ def lower_step(
     """
     with _settings(target):
         forward, backward = _partition(joint, parameters, outputs, target)
-        returned = [_name(node) for node in _returned(forward)]
-        gradients = [_name(node) for node in _returned(backward)]
-        needed = [node.name for node in backward.graph.nodes if node.op == "placeholder"]
-        overwritten = _overwritten(forward, backward, outputs)
-        if target.apart:
-            part_regions(forward)
-            part_regions(backward)
-        if target.gathers:
-            register_release()
-            insert_releases(forward, parameters)
-            insert_releases(backward, parameters)
-        _node_of_output(forward).meta["user_visible_output_idxs"] = list(range(outputs))
-        _node_of_output(backward).meta["user_visible_output_idxs"] = []
-        with running_the_rest() if target.apart else nullcontext(), capturing(stand_ins):
-            programs = _lower(forward, False, []), _lower(backward, True, overwritten)
-        return Lowered(*programs, returned, gradients, needed)
+        return _lower_halves(forward, backward, parameters, outputs, target, stand_ins)
+
+
+def lower_halves(
+    forward: GraphModule, backward: GraphModule, parameters: set[str], outputs: int, target: Target
+) -> Lowered:
+    """The same for a step that Inductor has split already; the graphs change."""
+    with _settings(target):
+        return _lower_halves(forward, backward, parameters, outputs, target)
+
+
+def _lower_halves(
+    forward: GraphModule,
+    backward: GraphModule,
+    parameters: set[str],
+    outputs: int,
+    target: Target,
+    stand_ins: bool = False,
+) -> Lowered:
+    returned = [_name(node) for node in _returned(forward)]
+    gradients = [_name(node) for node in _returned(backward)]
+    needed = [node.name for node in backward.graph.nodes if node.op == "placeholder"]
+    overwritten = _overwritten(forward, backward, outputs)
+    if target.apart:
+        part_regions(forward)
+        part_regions(backward)
+    if target.gathers:
+        register_release()
+        insert_releases(forward, parameters)
+        insert_releases(backward, parameters)
+    _node_of_output(forward).meta["user_visible_output_idxs"] = list(range(outputs))
+    _node_of_output(backward).meta["user_visible_output_idxs"] = []
+    with running_the_rest() if target.apart else nullcontext(), capturing(stand_ins):
+        programs = _lower(forward, False, []), _lower(backward, True, overwritten)
+    return Lowered(*programs, returned, gradients, needed)
 
 
 @contextmanager

@@ -18,9 +18,10 @@ from dcrecord.capture import Captured
 from dcrecord.errors import RecorderError
 from dcrecord.inductor.document import GraphWriter, Tables
 from dcrecord.inductor.joint_on_cuda import CudaJoint, copy_updates, decompose_on_cuda, tell_modules
-from dcrecord.inductor.lowering import TARGETS, Lowered, Target, lower_step
+from dcrecord.inductor.lowering import TARGETS, Lowered, Target, lower_halves, lower_step
 from dcrecord.inductor.no_gpu import ARCHITECTURE, PROPERTIES, gpu_to_compile_for
 from dcrecord.inductor.regions import mark_regions, runs_alone
+from dcrecord.inductor.written_step import WrittenStep
 from dcrecord.module_paths import ModulePaths
 from dcrecord.options import Options, Reporter
 from dcrecord.serialise import Contents, base64_of, output_of
@@ -97,22 +98,41 @@ def _document(
     parameters = {name for name, kind in kinds.items() if isinstance(kind, ParamAOTInput)}
     apart = CudaJoint(copy.deepcopy(joint.graph), joint.inputs, joint.mode, joint.constants)
     lowered = lower_step(apart, parameters, len(captured.output_names), target, stand_ins)
-    writer = _StepWriter(captured, joint, contents)
+    writer = _StepWriter(captured, contents, ModulePaths(joint.graph), joint.constants)
     document = writer.write(lowered, target)
     for name, why in writer.tables.without_stand_in.items():
         report(f"no stand-in for {name}: {why}")
     return document
 
 
+def compiled_again(document: dict[str, Any], target: Target) -> dict[str, Any]:
+    """The keys `backend` and `params` to `graphs` of the compiled form of a document that holds a running job's step.
+
+    Throws RecorderError for what Inductor, or the format, has no answer to.
+    """
+    with gpu_to_compile_for(), _quiet():
+        try:
+            step = WrittenStep(document)
+            captured = step.captured
+            outputs = len(captured.output_names)
+            paths = ModulePaths(captured.forward)
+            lowered = lower_halves(captured.forward, captured.backward, step.parameters(), outputs, target)
+            return _StepWriter(captured, step.contents(), paths, {}).write(lowered, target)
+        except Exception as error:
+            raise RecorderError(_sentence(error)) from error
+
+
 class _StepWriter:
     """Writes the tables of a step's inputs, then its two graphs."""
 
-    def __init__(self, captured: Captured, joint: CudaJoint, contents: Contents) -> None:
+    def __init__(
+        self, captured: Captured, contents: Contents, paths: ModulePaths, constants: dict[str, torch.Tensor]
+    ) -> None:
         self.captured = captured
         self.contents = contents
         self.tables = Tables()
-        self.paths = ModulePaths(joint.graph)
-        self.constants = joint.constants
+        self.paths = paths
+        self.constants = constants
         self.known: dict[str, int] = {}
         self.kind_of: dict[int, dict[str, Any]] = {}
         self.param_index: dict[str, int] = {}
