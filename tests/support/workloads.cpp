@@ -5,6 +5,7 @@
 
 #include "model/ir/graph_reader.h"
 #include "tests/support/source_folder.h"
+#include "tools/common/compiled_form.h"
 #include "tools/common/file.h"
 
 namespace dcsim {
@@ -42,6 +43,11 @@ std::string WorkloadProfileText(const std::string& name) {
 
 Graph WorkloadGraph(const std::string& name) {
   return ParseGraph(WorkloadText(name), name);
+}
+
+Graph CompiledWorkloadGraph(const std::string& name, int stage) {
+  const std::string file = FormFile(SourceFolder() + "/traces/" + name, stage);
+  return ParseGraph(ReadFile(file), file);
 }
 
 Graph TrainingGraph(const std::string& name) {

@@ -22,6 +22,9 @@ std::string WorkloadProfileText(const std::string& name);
 /// The graph itself.
 Graph WorkloadGraph(const std::string& name);
 
+/// What Inductor makes of it for a ZeRO stage.
+Graph CompiledWorkloadGraph(const std::string& name, int stage);
+
 /// The same of a small recording in tests/data/training: frozen, adapters, autocast.
 Graph TrainingGraph(const std::string& name);
 

@@ -246,6 +246,36 @@ TEST_P(PlanOptionsTest, ChangeNoBit) {
 
 INSTANTIATE_TEST_SUITE_P(Options, PlanOptionsTest, testing::ValuesIn(OptionsByStage()), RowName());
 
+// The same of what Inductor makes of the model, whose kernels share memory.
+
+class CompiledOptionsTest : public testing::TestWithParam<StageRow> {};
+
+std::vector<StageRow> CompiledOptionsByStage() {
+  std::vector<StageRow> rows = OptionsByStage();
+  std::erase_if(rows, [](const StageRow& row) {  // eager steps run no compiled graph
+    PlanSpec spec = PlainSpec(row.stage);
+    row.change(spec);
+    return spec.policy == "deepspeed-eager";
+  });
+  return rows;
+}
+
+TEST_P(CompiledOptionsTest, ChangeNoBit) {
+  const Graph graph = CompiledWorkloadGraph("tiny-llama", GetParam().stage);
+  PlanSpec plain = PlainSpec(GetParam().stage);
+  plain.options.backend = Backend::kInductor;
+  plain.options.gradient_handling = GradientHandling::kLean;
+  PlanSpec changed = plain;
+  GetParam().change(changed);
+  ExpectSameBits(graph, TrainOnHost({graph, changed, kRanks}, kSteps),
+                 TrainOnHost({graph, plain, kRanks}, kSteps));
+}
+
+INSTANTIATE_TEST_SUITE_P(Options,
+                         CompiledOptionsTest,
+                         testing::ValuesIn(CompiledOptionsByStage()),
+                         RowName());
+
 // The rows above would prove little if they lowered to the plain schedule.
 
 std::size_t CountTasks(const PlanSpec& spec, const Graph& graph, TaskKind kind) {
