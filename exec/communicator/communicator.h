@@ -28,6 +28,8 @@ class Communicator {
   virtual void AllGather(const at::Tensor& shard, const at::Tensor& gathered) = 0;
   /// `shard` [n] gets the sum over ranks of part `rank` of `whole` [size * n].
   virtual void ReduceScatter(const at::Tensor& whole, const at::Tensor& shard) = 0;
+  /// The same with the mean, of floating-point numbers.
+  virtual void ReduceScatterMean(const at::Tensor& whole, const at::Tensor& shard) = 0;
   /// `tensor` becomes the sum over ranks.
   virtual void AllReduce(const at::Tensor& tensor) = 0;
 

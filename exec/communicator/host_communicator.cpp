@@ -75,6 +75,11 @@ void HostCommunicator::ReduceScatter(const at::Tensor& whole, const at::Tensor& 
   shard.copy_(sum);
 }
 
+void HostCommunicator::ReduceScatterMean(const at::Tensor& whole, const at::Tensor& shard) {
+  ReduceScatter(whole, shard);
+  shard.div_(size());
+}
+
 void HostCommunicator::AllReduce(const at::Tensor& tensor) {
   const auto& tensors = group_->Meet(rank_, tensor);
   const at::Tensor sum = SumOverRanks(tensors, 0, tensor.numel());

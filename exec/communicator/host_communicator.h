@@ -49,6 +49,7 @@ class HostCommunicator : public Communicator {
   int size() const override { return group_->size(); }
   void AllGather(const at::Tensor& shard, const at::Tensor& gathered) override;
   void ReduceScatter(const at::Tensor& whole, const at::Tensor& shard) override;
+  void ReduceScatterMean(const at::Tensor& whole, const at::Tensor& shard) override;
   void AllReduce(const at::Tensor& tensor) override;
   std::vector<at::Tensor> OpenPeers(const at::Tensor& own) override;
   void ClosePeers(std::vector<at::Tensor> peers) override;

@@ -123,9 +123,19 @@ void NcclCommunicator::AllGather(const at::Tensor& shard, const at::Tensor& gath
 }
 
 void NcclCommunicator::ReduceScatter(const at::Tensor& whole, const at::Tensor& shard) {
+  Scatter(whole, shard, ncclSum);
+}
+
+void NcclCommunicator::ReduceScatterMean(const at::Tensor& whole, const at::Tensor& shard) {
+  Scatter(whole, shard, ncclAvg);
+}
+
+void NcclCommunicator::Scatter(const at::Tensor& whole,
+                               const at::Tensor& shard,
+                               ncclRedOp_t reduction) {
   CheckNccl(
       ncclReduceScatter(whole.const_data_ptr(), shard.mutable_data_ptr(), Count(shard),
-                        ToNccl(shard), ncclSum, communicator_, c10::cuda::getCurrentCUDAStream()),
+                        ToNccl(shard), reduction, communicator_, c10::cuda::getCurrentCUDAStream()),
       "ncclReduceScatter", communicator_);
 }
 

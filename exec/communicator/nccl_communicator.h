@@ -23,6 +23,7 @@ class NcclCommunicator : public Communicator {
   int size() const override { return size_; }
   void AllGather(const at::Tensor& shard, const at::Tensor& gathered) override;
   void ReduceScatter(const at::Tensor& whole, const at::Tensor& shard) override;
+  void ReduceScatterMean(const at::Tensor& whole, const at::Tensor& shard) override;
   void AllReduce(const at::Tensor& tensor) override;
   std::vector<at::Tensor> OpenPeers(const at::Tensor& own) override;
   void ClosePeers(std::vector<at::Tensor> peers) override;
@@ -31,6 +32,8 @@ class NcclCommunicator : public Communicator {
   void Abort(const std::string& reason) override;
 
  private:
+  void Scatter(const at::Tensor& whole, const at::Tensor& shard, ncclRedOp_t reduction);
+
   ncclComm_t communicator_ = nullptr;
   int rank_;
   int size_;

@@ -14,6 +14,7 @@ class SilentCommunicator : public Communicator {
   int size() const override { return real_.size(); }
   void AllGather(const at::Tensor&, const at::Tensor&) override {}
   void ReduceScatter(const at::Tensor&, const at::Tensor&) override {}
+  void ReduceScatterMean(const at::Tensor&, const at::Tensor&) override {}
   void AllReduce(const at::Tensor&) override {}
   /// None: gathers by copies find no peers and copy nothing.
   std::vector<at::Tensor> OpenPeers(const at::Tensor&) override { return {}; }

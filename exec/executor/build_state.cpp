@@ -50,6 +50,19 @@ void FillMaster(const ExecutorState& state, const FlatGroup& group, const at::Te
   }
 }
 
+/// FSDP2 cuts parameters by rows, so that a rank's part lies in one piece.
+void FillShard(const ExecutorState& state, ParamId id) {
+  const ShardTensors& shard = state.shards[id.index()];
+  const OwnedElements own = OwnedShard(state, id, shard.weights);
+  shard.weights.zero_();
+  FillPart(state, id, own.begin, own.begin + own.elements.numel(), shard.weights, 0);
+  for (const at::Tensor& zeros : {shard.first_moment, shard.second_moment, shard.step_count}) {
+    if (zeros.defined()) {
+      zeros.zero_();
+    }
+  }
+}
+
 at::Tensor Uninitialised(const ExecutorState& state, DType dtype, std::int64_t elements) {
   return at::empty({elements}, state.options(dtype));
 }
@@ -193,6 +206,12 @@ at::Tensor MakeLosses(const ExecutorState& state) {
 
 }  // namespace
 
+OwnedElements OwnedShard(const ExecutorState& state, ParamId id, const at::Tensor& shard) {
+  const std::int64_t numel = state.graph().numel(id);
+  const std::int64_t begin = std::min(state.rank() * shard.numel(), numel);
+  return {id, begin, shard.narrow(0, 0, std::min(shard.numel(), numel - begin))};
+}
+
 void BuildResidents(ExecutorState& state) {
   state.frame.resize(state.graph().values.size());
   state.buffers.resize(state.schedule().buffers().size());
@@ -203,12 +222,17 @@ void BuildResidents(ExecutorState& state) {
   for (std::size_t v = 0; v < state.graph().values.size(); ++v) {
     state.values_in[state.graph().values[v].storage.index()].emplace_back(v);
   }
-  for (std::size_t g = 0; g < state.layout.groups().size(); ++g) {
-    state.flat.push_back(AllocateFlat(state, g));
+  if (state.in_fsdp()) {
+    state.reduced_group.resize(state.buffers.size());
+    BuildShards(state);
+  } else {
+    for (std::size_t g = 0; g < state.layout.groups().size(); ++g) {
+      state.flat.push_back(AllocateFlat(state, g));
+    }
+    AllocateBuckets(state);
+    AllocatePersistent(state);
+    AllocatePinned(state);
   }
-  AllocateBuckets(state);
-  AllocatePersistent(state);
-  AllocatePinned(state);
   if (state.reads_peers()) {
     state.barrier = at::empty({1}, state.options(DType::kFloat32));
   }
@@ -216,8 +240,11 @@ void BuildResidents(ExecutorState& state) {
   for (std::size_t g = 0; g < state.flat.size(); ++g) {
     FillFlat(state, g, state.flat[g]);
   }
+  for (std::size_t i = 0; i < state.shards.size(); ++i) {
+    FillShard(state, ParamId(i));
+  }
   OpenPeers(state);
-  state.kept_gradients.resize(state.flat.size());
+  state.kept_gradients.resize(state.in_fsdp() ? state.shards.size() : state.flat.size());
   DefineParams(state);
   IndexGradients(state);
   MakeEvents(state);

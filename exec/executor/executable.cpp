@@ -4,8 +4,9 @@ namespace dcsim::exec {
 
 std::string FindUnexecutable(const ScheduleOptions& options) {
   const TrainingOptions& training = options.training;
-  if (options.sharding == Sharding::kFsdp2) {
-    return "policy fsdp: dc-run executes ZeRO's schedules; dc-sim predicts this one";
+  const bool fsdp = options.sharding == Sharding::kFsdp2;
+  if (fsdp && options.optimizer == OptimizerKernels::kForeach) {
+    return "optimizer foreach: of policy fsdp, dc-run executes fused and for_loop";
   }
   const std::string name(OptimizerAlgorithmName(training.algorithm));
   if (training.algorithm != OptimizerAlgorithm::kAdamW) {
@@ -17,7 +18,8 @@ std::string FindUnexecutable(const ScheduleOptions& options) {
   if (options.optimizer == OptimizerKernels::kDeepSpeedFused) {
     return "optimizer deepspeed-fused: dc-run executes torch's kernels: fused, foreach, for_loop";
   }
-  if (training.master != DType::kFloat32 || training.accumulation || training.reduction) {
+  if (training.master != DType::kFloat32 || training.accumulation ||
+      (training.reduction && !fsdp)) {
     return "master_weights, optimizer_state_dtype, gradient_accumulation_dtype and reduce_dtype: "
            "dc-run keeps float32 master weights and states, and gradients in the parameters' dtype";
   }

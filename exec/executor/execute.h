@@ -24,6 +24,9 @@ void DropStorage(ExecutorState& state, StorageId storage);
 /// point (execute_gather.cpp).
 void RecordStreams(const ExecutorState& state, const Buffer& buffer, const at::Tensor& tensor);
 
+/// The first buffer that a task reads or writes, as declared (execute_reduce.cpp).
+BufferId UsedBuffer(const ExecutorState& state, TaskId id, bool writes);
+
 /// kAllGather, the casts of shards before it, and the end of a gathered parameter
 /// (execute_gather.cpp).
 void ExecuteCastShard(ExecutorState& state, TaskId id);
@@ -51,6 +54,33 @@ void AllocatePinned(ExecutorState& state);
 void ExecuteOffload(ExecutorState& state, TaskId id);
 void ExecuteReload(ExecutorState& state, TaskId id);
 void DropState(ExecutorState& state, const Buffer& buffer);
+
+/// The part of a parameter that `shard` is, or holds padding behind (build_state.cpp); FSDP2.
+OwnedElements OwnedShard(const ExecutorState& state, ParamId id, const at::Tensor& shard);
+
+/// FSDP2: shards, what is gathered of a group of parameters, its gradients' reduction, and the
+/// optimizer step (execute_fsdp.cpp).
+void BuildShards(ExecutorState& state);
+void ExecuteGatherCopyIn(ExecutorState& state, TaskId id);
+void ExecuteGroupGather(ExecutorState& state, TaskId id);
+void ExecuteGatherCopyOut(ExecutorState& state, TaskId id);
+void ExecuteReduceCopyIn(ExecutorState& state, TaskId id);
+void ExecuteGroupReduce(ExecutorState& state, TaskId id);
+void ExecuteCastReduced(ExecutorState& state, TaskId id);
+void ExecuteAddReduced(ExecutorState& state, TaskId id);
+void ExecuteShardsUpdate(ExecutorState& state, TaskId id);
+
+/// What an optimizer updates: equally many elements.
+struct AdamWTensors {
+  at::Tensor weights;
+  at::Tensor gradient;
+  at::Tensor first_moment;
+  at::Tensor second_moment;
+};
+
+/// AdamW in separate passes, as torch.optim.AdamW does without fused kernels. The multi-tensor
+/// passes divide in place; tensor by tensor the quotient is a second temporary.
+void AdamWInPasses(const AdamWTensors& tensors, const AdamW& options, int updates, bool in_place);
 
 /// The optimizer step (execute_optimizer.cpp).
 void ExecuteClearPartition(ExecutorState& state, TaskId id);

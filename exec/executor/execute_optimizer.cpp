@@ -15,29 +15,21 @@ FlatTensors& FlatOf(ExecutorState& state, TaskId id) {
   return state.flat[state.work(id).subject];
 }
 
-/// The one buffer that a task writes.
-BufferId WrittenBuffer(const ExecutorState& state, TaskId id) {
-  const auto uses = state.schedule().uses(id);
-  return std::find_if(uses.begin(), uses.end(), [](const BufferUse& use) { return use.writes; })
-      ->buffer;
-}
+}  // namespace
 
-/// AdamW in separate passes, as torch.optim.AdamW does without fused kernels. The multi-tensor
-/// passes divide in place; tensor by tensor the quotient is a second temporary.
-void AdamWInPasses(FlatTensors& flat, const AdamW& options, int updates, bool in_place) {
+void AdamWInPasses(const AdamWTensors& tensors, const AdamW& options, int updates, bool in_place) {
   const double correction1 = 1 - std::pow(options.beta1, updates);
   const double correction2 = 1 - std::pow(options.beta2, updates);
-  flat.master.mul_(1 - options.learning_rate * options.weight_decay);
-  flat.first_moment.lerp_(flat.gradient, 1 - options.beta1);
-  flat.second_moment.mul_(options.beta2).addcmul_(flat.gradient, flat.gradient, 1 - options.beta2);
-  const at::Tensor root = flat.second_moment.sqrt();
+  tensors.weights.mul_(1 - options.learning_rate * options.weight_decay);
+  tensors.first_moment.lerp_(tensors.gradient, 1 - options.beta1);
+  tensors.second_moment.mul_(options.beta2)
+      .addcmul_(tensors.gradient, tensors.gradient, 1 - options.beta2);
+  const at::Tensor root = tensors.second_moment.sqrt();
   const at::Tensor denominator =
       in_place ? root.div_(std::sqrt(correction2)) : root.div(std::sqrt(correction2));
   denominator.add_(options.epsilon);
-  flat.master.addcdiv_(flat.first_moment, denominator, -options.learning_rate / correction1);
+  tensors.weights.addcdiv_(tensors.first_moment, denominator, -options.learning_rate / correction1);
 }
-
-}  // namespace
 
 void ExecuteClearPartition(ExecutorState& state, TaskId id) {
   FlatTensors& flat = FlatOf(state, id);
@@ -51,12 +43,12 @@ void ExecuteGradientNorm(ExecutorState& state, TaskId id) {
   const at::Tensor norm =
       at::linalg_vector_norm(flat.gradient_partition, 2, std::nullopt, false, at::kFloat);
   const at::Tensor square = norm.mul(norm);
-  at::Tensor& sum = state.buffers[WrittenBuffer(state, id).index()];
+  at::Tensor& sum = state.buffers[UsedBuffer(state, id, true).index()];
   sum = sum.defined() ? sum.add_(square) : square;
 }
 
 void ExecuteReduceNorm(ExecutorState& state, TaskId id) {
-  const at::Tensor& sum = state.buffers[WrittenBuffer(state, id).index()];
+  const at::Tensor& sum = state.buffers[UsedBuffer(state, id, true).index()];
   state.communicator(state.collective(state.work(id).subject)).AllReduce(sum.view(-1));
 }
 
@@ -89,7 +81,8 @@ void ExecuteOptimizer(ExecutorState& state, TaskId id) {
   const AdamW& options = state.setup.optimizer;
   const OptimizerKernels kernels = state.schedule().options().optimizer;
   if (kernels != OptimizerKernels::kFused) {
-    AdamWInPasses(flat, options, state.updates, kernels == OptimizerKernels::kForeach);
+    AdamWInPasses({flat.master, flat.gradient, flat.first_moment, flat.second_moment}, options,
+                  state.updates, kernels == OptimizerKernels::kForeach);
     return;
   }
   flat.step_count.add_(1);
@@ -103,7 +96,7 @@ void ExecuteStoreParams(ExecutorState& state, TaskId id) {
   const std::size_t group = state.work(id).subject;
   const std::int64_t partition = state.layout.partition(group);
   if (state.offloads_params()) {
-    const BufferId updated = WrittenBuffer(state, id);
+    const BufferId updated = UsedBuffer(state, id, true);
     state.buffers[updated.index()] =
         flat.master.to(flat.weights.scalar_type(), /*non_blocking=*/false, /*copy=*/true);
     flat.gradient.reset();

@@ -4,9 +4,7 @@
 #include "model/base/error.h"
 
 namespace dcsim::exec {
-namespace {
 
-/// The buffer that a task reads or writes, as declared.
 BufferId UsedBuffer(const ExecutorState& state, TaskId id, bool writes) {
   for (const BufferUse& use : state.schedule().uses(id)) {
     if (use.writes == writes) {
@@ -16,6 +14,8 @@ BufferId UsedBuffer(const ExecutorState& state, TaskId id, bool writes) {
   DCSIM_CHECK(false) << "task " << id.index() << " uses no such buffer";
   return BufferId::None();
 }
+
+namespace {
 
 /// A bucket, a receive buffer or a gradient, flat, as elements of a dtype. The former two are kept
 /// as bytes.

@@ -26,6 +26,15 @@ struct FlatTensors {
   at::Tensor step_count;          // float32 scalar, on the device
 };
 
+/// What a rank keeps of one parameter under FSDP2: float32, a tensor each; frozen ones have weights
+/// alone.
+struct ShardTensors {
+  at::Tensor weights;
+  at::Tensor first_moment;
+  at::Tensor second_moment;
+  at::Tensor step_count;  // scalar
+};
+
 /// Everything that changes while a rank executes; the execute_*.cpp files work on it.
 struct StepExecutor::State {
   explicit State(const RankSetup& rank_setup);
@@ -37,10 +46,12 @@ struct StepExecutor::State {
   StepFacts facts;
   ParamLayout layout;
 
-  std::vector<FlatTensors> flat;         // by group
-  std::vector<at::Tensor> buffers;       // by BufferId: those that ops do not allocate
-  std::vector<BufferId> storage_buffer;  // by storage: its buffer in this micro-step
-  std::vector<at::Tensor> gathered;      // by param: whole, padded; undefined when released
+  std::vector<FlatTensors> flat;             // by group; none under FSDP2
+  std::vector<ShardTensors> shards;          // by param; FSDP2
+  std::vector<std::uint32_t> reduced_group;  // by BufferId: reductions that filled it; FSDP2
+  std::vector<at::Tensor> buffers;           // by BufferId: those that ops do not allocate
+  std::vector<BufferId> storage_buffer;      // by storage: its buffer in this micro-step
+  std::vector<at::Tensor> gathered;          // by param: whole, padded; undefined when released
   Frame frame;
   std::vector<std::vector<ValueId>> values_in;  // by storage
   std::vector<ValueId> gradient_of;          // by param: value that the backward makes, or None()
@@ -58,8 +69,7 @@ struct StepExecutor::State {
   int updates = 0;  // optimizer steps so far, this one included
   int micro_step = -1;
   bool keep_gradients = false;
-  std::vector<at::Tensor> kept_gradients;
-  std::vector<at::Tensor> masters;
+  std::vector<at::Tensor> kept_gradients;  // by group; FSDP2: by param
   TaskListener* listener = nullptr;
 
   static constexpr std::size_t kNoEvent = SIZE_MAX;
@@ -75,6 +85,7 @@ struct StepExecutor::State {
   at::TensorOptions options(DType dtype) const {
     return at::TensorOptions().dtype(ToScalar(dtype)).device(setup.device);
   }
+  bool in_fsdp() const { return schedule().options().sharding == Sharding::kFsdp2; }
   bool reads_peers() const { return schedule().options().gather_engine == Engine::kCopyEngine; }
   bool offloads_params() const { return schedule().options().offload_parameters; }
   static c10::ScalarType ToScalar(DType dtype);

@@ -15,7 +15,15 @@ void ExecuteOnStream(ExecutorState& state, TaskId id) {
     case TaskKind::kCompute:
       return ExecuteOp(state, id);
     case TaskKind::kAllGather:
-      return ExecuteGather(state, id);
+      return state.in_fsdp() ? ExecuteGroupGather(state, id) : ExecuteGather(state, id);
+    case TaskKind::kGatherCopyIn:
+      return ExecuteGatherCopyIn(state, id);
+    case TaskKind::kGatherCopyOut:
+      return ExecuteGatherCopyOut(state, id);
+    case TaskKind::kReduceCopyIn:
+      return ExecuteReduceCopyIn(state, id);
+    case TaskKind::kCastBucket:
+      return ExecuteCastReduced(state, id);
     case TaskKind::kCastShard:
       return ExecuteCastShard(state, id);
     case TaskKind::kAccumulate:
@@ -27,9 +35,9 @@ void ExecuteOnStream(ExecutorState& state, TaskId id) {
     case TaskKind::kPreDivide:
       return ExecutePreDivide(state, id);
     case TaskKind::kReduce:
-      return ExecuteReduce(state, id);
+      return state.in_fsdp() ? ExecuteGroupReduce(state, id) : ExecuteReduce(state, id);
     case TaskKind::kStoreReduced:
-      return ExecuteStoreReduced(state, id);
+      return state.in_fsdp() ? ExecuteAddReduced(state, id) : ExecuteStoreReduced(state, id);
     case TaskKind::kFlatten:
       return ExecuteFlatten(state, id);
     case TaskKind::kUnflatten:
@@ -51,7 +59,7 @@ void ExecuteOnStream(ExecutorState& state, TaskId id) {
     case TaskKind::kClipGradients:
       return ExecuteClip(state, id);
     case TaskKind::kOptimizerStep:
-      return ExecuteOptimizer(state, id);
+      return state.in_fsdp() ? ExecuteShardsUpdate(state, id) : ExecuteOptimizer(state, id);
     case TaskKind::kStoreParams:
       return ExecuteStoreParams(state, id);
     case TaskKind::kGatherUpdated:
@@ -129,6 +137,27 @@ void ExecuteTask(ExecutorState& state, TaskId id) {
   }
 }
 
+/// The parts of trained parameters in what a rank keeps: by group, or under FSDP2 by param.
+std::vector<OwnedElements> OwnedOf(const ExecutorState& state,
+                                   const std::vector<at::Tensor>& kept) {
+  std::vector<OwnedElements> owned;
+  for (std::size_t i = 0; i < state.graph().params.size(); ++i) {
+    const ParamId id(i);
+    if (!state.graph().param(id).requires_grad) {
+      continue;
+    }
+    if (state.in_fsdp()) {
+      owned.push_back(OwnedShard(state, id, kept[i]));
+      continue;
+    }
+    const OwnedPart own = state.layout.owned(id, state.rank());
+    const at::Tensor& partition = kept[state.layout.place(id).group];
+    owned.push_back({id, own.begin, partition.narrow(0, own.partition, own.end - own.begin)});
+  }
+  std::erase_if(owned, [](const OwnedElements& each) { return each.elements.numel() == 0; });
+  return owned;
+}
+
 }  // namespace
 
 StepExecutor::State::State(const RankSetup& rank_setup)
@@ -200,20 +229,19 @@ void StepExecutor::KeepGradients(bool keep) {
   state_->keep_gradients = keep;
 }
 
-const std::vector<at::Tensor>& StepExecutor::kept_gradients() const {
-  return state_->kept_gradients;
+std::vector<OwnedElements> StepExecutor::kept_gradients() const {
+  return OwnedOf(*state_, state_->kept_gradients);
 }
 
-const std::vector<at::Tensor>& StepExecutor::master_weights() const {
-  state_->masters.clear();
+std::vector<OwnedElements> StepExecutor::master_weights() const {
+  std::vector<at::Tensor> kept;
   for (const FlatTensors& flat : state_->flat) {
-    state_->masters.push_back(flat.master);
+    kept.push_back(flat.master);
   }
-  return state_->masters;
-}
-
-const ParamLayout& StepExecutor::layout() const {
-  return state_->layout;
+  for (const ShardTensors& shard : state_->shards) {
+    kept.push_back(shard.weights);
+  }
+  return OwnedOf(*state_, kept);
 }
 
 int StepExecutor::rank() const {

@@ -50,6 +50,13 @@ class TaskListener {
   virtual void AfterTask(TaskId) {}
 };
 
+/// What a rank has of a trained parameter: its elements from `begin` on.
+struct OwnedElements {
+  ParamId param;
+  std::int64_t begin = 0;
+  at::Tensor elements;  // flat
+};
+
 /// One rank of a job: weights, optimizer states and streams, and the loop that interprets a
 /// schedule step after step. Construction builds only this rank's part of the weights.
 class StepExecutor {
@@ -70,13 +77,12 @@ class StepExecutor {
 
   /// Losses of the last step's micro-steps; waits for the GPU.
   std::vector<double> losses();
-  /// This rank's part of the gradient partition of the last step, in float32, in the parameters'
-  /// order: what tests compare. Kept only when asked for before the step.
+  /// This rank's part of the gradients of the last step, in float32: what tests compare. Kept only
+  /// when asked for before the step.
   void KeepGradients(bool keep);
-  const std::vector<at::Tensor>& kept_gradients() const;
-  /// This rank's master weights, by dtype group.
-  const std::vector<at::Tensor>& master_weights() const;
-  const ParamLayout& layout() const;
+  std::vector<OwnedElements> kept_gradients() const;
+  /// This rank's part of the master weights.
+  std::vector<OwnedElements> master_weights() const;
   int rank() const;
 
   /// How much later each kernel of compute starts while a stream waits for an event, by stream; 0

@@ -16,21 +16,9 @@
 namespace dcsim::exec {
 namespace {
 
-/// Copies what one rank owns of every parameter out of its partitions.
-void CollectOwned(const Graph& graph,
-                  const ParamLayout& layout,
-                  int rank,
-                  const std::vector<at::Tensor>& partitions,
-                  std::vector<at::Tensor>& whole) {
-  for (std::size_t i = 0; i < graph.params.size(); ++i) {
-    const ParamId id(i);
-    const OwnedPart own = layout.owned(id, rank);
-    if (graph.param(id).requires_grad && own.begin < own.end) {
-      const at::Tensor& partition = partitions[layout.place(id).group];
-      whole[i]
-          .narrow(0, own.begin, own.end - own.begin)
-          .copy_(partition.narrow(0, own.partition, own.end - own.begin));
-    }
+void Collect(const std::vector<OwnedElements>& owned, std::vector<at::Tensor>& whole) {
+  for (const OwnedElements& part : owned) {
+    whole[part.param.index()].narrow(0, part.begin, part.elements.numel()).copy_(part.elements);
   }
 }
 
@@ -116,8 +104,8 @@ std::vector<TrainedStep> TrainOnHost(const HostJob& job, int steps) {
       executor.RunStep(i);
       step.losses[static_cast<std::size_t>(rank)] = executor.losses();
       // Ranks write disjoint elements.
-      CollectOwned(job.graph, executor.layout(), rank, executor.kept_gradients(), step.gradients);
-      CollectOwned(job.graph, executor.layout(), rank, executor.master_weights(), step.masters);
+      Collect(executor.kept_gradients(), step.gradients);
+      Collect(executor.master_weights(), step.masters);
     }
   });
   return trained;
