@@ -56,6 +56,7 @@ PlanSpec FsdpSpec(const FsdpRow& row) {
 PlanSpec ZeroSpec(const FsdpRow& row) {
   PlanSpec spec;
   spec.options.gradient_accumulation_steps = row.micro_steps;
+  spec.options.reduce_bucket = 40'000;
   spec.options.optimizer = OptimizerKernels::kForLoop;
   return spec;
 }
