@@ -83,8 +83,12 @@ std::string FormFile(const std::string& folder, int stage, bool layers) {
 
 std::string CompiledCommand(const Workload& workload, bool layers) {
   const std::string backend = layers ? "inductor-layers" : "inductor";
-  const std::string command = RecordCommand(workload.graph).Set("--backend", backend).Text();
-  return command.empty() ? "dcrecord --backend " + backend : command;
+  const std::string command =
+      RecordCommand(workload.graph).Set("--backend", backend).TextInto(workload.folder);
+  if (!command.empty()) {
+    return command;
+  }
+  return layers ? "dcrecord --backend " + backend : "python -m dcrecord lower " + workload.folder;
 }
 
 ProfiledWorkload TakeForm(ProfiledWorkload loaded, const AskedForm& form, std::ostream& notes) {

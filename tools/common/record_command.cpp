@@ -52,6 +52,11 @@ std::string Quoted(const std::string& word) {
   return text + "'";
 }
 
+Words QuotedWords(Words words) {
+  std::transform(words.begin(), words.end(), words.begin(), Quoted);
+  return words;
+}
+
 /// Place of an option that has a value; the end where there is none.
 Words::iterator FindOption(Words& words, const std::string& option) {
   const auto found = std::find(words.begin(), words.end(), option);
@@ -74,7 +79,11 @@ void SetOption(const std::string& option, const std::string& value, Words& words
 
 RecordCommand::RecordCommand(const Graph& graph)
     : words_(SplitWords(graph.notes.command)),
-      name_(graph.name) {}
+      name_(graph.name) {
+  if (std::find(words_.begin(), words_.end(), "dcrecord") == words_.end()) {
+    words_.clear();  // a job that was recorded as it ran
+  }
+}
 
 RecordCommand& RecordCommand::Set(const std::string& option, const std::string& value) {
   SetOption(option, value, words_);
@@ -132,9 +141,14 @@ std::vector<std::string> RecordCommand::Words(const std::string& folder) const {
 }
 
 std::string RecordCommand::Text(const std::string& folder) const {
-  std::vector<std::string> quoted = Words(folder);
-  std::transform(quoted.begin(), quoted.end(), quoted.begin(), Quoted);
-  return Join(quoted, " ");
+  return Join(QuotedWords(Words(folder)), " ");
+}
+
+std::string RecordCommand::TextInto(const std::string& folder) const {
+  std::vector<std::string> words = words_;
+  SetOption("--name", name_, words);
+  SetOption("-o", folder, words);
+  return Join(QuotedWords(std::move(words)), " ");
 }
 
 std::string RecordCommand::Text() const {

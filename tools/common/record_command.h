@@ -11,6 +11,7 @@ namespace dcsim {
 /// The command of dcrecord that made a graph, to be changed so that it makes another one.
 class RecordCommand {
  public:
+  /// Knows none where it was a running job that was recorded.
   explicit RecordCommand(const Graph& graph);
 
   /// Gives an option ("--batch") the value; one that is not there comes before "-o".
@@ -34,6 +35,8 @@ class RecordCommand {
   std::string Text(const std::string& folder) const;
   /// The same in the folder where the recording was put.
   std::string Text() const;
+  /// The same with -o as that very folder.
+  std::string TextInto(const std::string& folder) const;
 
  private:
   std::vector<std::string> words_;

@@ -98,8 +98,9 @@ TEST(CompiledFormTest, MissingFormIsSaid) {
     return TakeForm({LoadWorkload(path), std::nullopt}, {backend, 3}, notes);
   };
   const std::string missing = "there is no " + path +
-                              "/graph-inductor-zero3.json.gz; recorded by: dcrecord --backend "
-                              "inductor";
+                              "/graph-inductor-zero3.json.gz; recorded by: python -m dcrecord "
+                              "lower " +
+                              path;
   EXPECT_EQ(ErrorText([&] { take(Backend::kInductor); }), path + ": backend inductor: " + missing);
   EXPECT_EQ(notes.str(), "");
   EXPECT_FALSE(take(std::nullopt).workload.graph.compiled);
