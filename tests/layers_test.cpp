@@ -92,7 +92,8 @@ const std::map<std::string, std::vector<std::string>>& AllowedFolders() {
       {"model/base/", {}},
       {"model/ir/", {"model/base/"}},
       {"model/graph/", {"model/base/", "model/ir/"}},
-      {"model/cost/", {"model/base/", "model/ir/", "model/graph/"}},
+      {"model/machine/", {"model/base/", "model/ir/"}},
+      {"model/cost/", {"model/base/", "model/ir/", "model/graph/", "model/machine/"}},
       {"model/passes/", {"model/base/", "model/ir/", "model/graph/"}},
       {"sim/memory/", {"model/base/"}},
       {"sim/engine/", {"model/", "sim/memory/"}},
@@ -171,6 +172,9 @@ TEST(LayersTest, ArrowsPointDown) {
   EXPECT_TRUE(MayInclude("tools/dc_run/a.cpp", "exec/executor/executor.h"));
   EXPECT_FALSE(MayInclude("sim/memory/a.cpp", "sim/engine/simulate.h"));
   EXPECT_FALSE(MayInclude("model/ir/a.cpp", "model/passes/lower.h"));
+  EXPECT_TRUE(MayInclude("model/cost/a.cpp", "model/machine/gpu.h"));
+  EXPECT_FALSE(MayInclude("model/machine/a.cpp", "model/cost/kernel_models.h"));
+  EXPECT_FALSE(MayInclude("model/passes/a.cpp", "model/cost/work_cost.h"));
   EXPECT_FALSE(MayInclude("elsewhere/a.cpp", "model/ir/graph.h"));
 }
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "model/cost/contention.h"
 #include "model/cost/memory_load.h"
+#include "model/machine/contention.h"
 
 namespace dcsim::exec {
 

@@ -7,7 +7,7 @@
 #include "exec/calibrate/fit_search.h"
 #include "exec/calibrate/side_kernels_fit.h"
 #include "exec/calibrate/side_streams_fit.h"
-#include "model/cost/contention.h"
+#include "model/machine/contention.h"
 
 namespace dcsim::exec {
 

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "model/base/units.h"
-#include "model/cost/contention.h"
 #include "model/cost/memory_load.h"
+#include "model/machine/contention.h"
 
 namespace dcsim::exec {
 

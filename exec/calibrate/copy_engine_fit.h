@@ -1,6 +1,6 @@
 #pragma once
 
-#include "model/cost/cluster.h"
+#include "model/machine/cluster.h"
 
 namespace dcsim::exec {
 

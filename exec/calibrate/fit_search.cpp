@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "model/cost/contention.h"
+#include "model/machine/contention.h"
 
 namespace dcsim::exec {
 

@@ -5,7 +5,7 @@
 
 #include "exec/calibrate/contention_sample.h"
 #include "exec/calibrate/fit_search.h"
-#include "model/cost/contention.h"
+#include "model/machine/contention.h"
 
 namespace dcsim::exec {
 

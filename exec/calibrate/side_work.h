@@ -11,8 +11,8 @@
 #include "exec/calibrate/contention_sample.h"
 #include "exec/communicator/communicator.h"
 #include "model/base/units.h"
-#include "model/cost/contention.h"
 #include "model/ir/schedule.h"
+#include "model/machine/contention.h"
 
 namespace dcsim::exec {
 

@@ -7,8 +7,9 @@
 #include <queue>
 #include <vector>
 
-#include "model/cost/cluster.h"
+#include "model/cost/kernel_models.h"
 #include "model/cost/roofline.h"
+#include "model/machine/gpu.h"
 
 namespace dcsim {
 namespace {

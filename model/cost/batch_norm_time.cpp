@@ -3,10 +3,11 @@
 #include <algorithm>
 
 #include "model/base/units.h"
-#include "model/cost/cluster.h"
 #include "model/cost/element_access.h"
 #include "model/cost/element_time.h"
+#include "model/cost/kernel_models.h"
 #include "model/cost/roofline.h"
+#include "model/machine/gpu.h"
 
 namespace dcsim {
 namespace {

@@ -3,9 +3,9 @@
 #include <span>
 #include <vector>
 
-#include "model/cost/cluster.h"
 #include "model/cost/collective_traits.h"
 #include "model/cost/estimate.h"
+#include "model/machine/cluster.h"
 
 namespace dcsim {
 

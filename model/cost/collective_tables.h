@@ -2,8 +2,8 @@
 
 #include <optional>
 
-#include "model/cost/cluster.h"
 #include "model/cost/collective_traits.h"
+#include "model/machine/cluster.h"
 
 namespace dcsim {
 

@@ -4,7 +4,8 @@
 #include <cmath>
 
 #include "model/base/scaled.h"
-#include "model/cost/cluster.h"
+#include "model/cost/kernel_models.h"
+#include "model/machine/gpu.h"
 
 namespace dcsim {
 namespace {

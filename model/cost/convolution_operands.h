@@ -6,6 +6,9 @@
 
 namespace dcsim {
 
+/// One, in seconds: the unit of what a thread takes for a step.
+inline constexpr double kPicosecond = 1e-12;
+
 /// The tensors of a convolution or its backward, which has the result's gradient first.
 struct ConvolutionOperands {
   bool backward = false;

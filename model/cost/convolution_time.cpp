@@ -3,18 +3,18 @@
 #include <algorithm>
 
 #include "model/base/units.h"
-#include "model/cost/cluster.h"
 #include "model/cost/convolution_operands.h"
 #include "model/cost/element_access.h"
 #include "model/cost/element_time.h"
+#include "model/cost/kernel_models.h"
 #include "model/cost/product_time.h"
 #include "model/cost/roofline.h"
+#include "model/machine/gpu.h"
 
 namespace dcsim {
 namespace {
 
 constexpr std::int64_t kFewChannels = 8;
-constexpr double kPicosecond = 1e-12;
 
 bool HasSingleKernel(const Value& weight) {
   return std::all_of(weight.shape.begin() + 2, weight.shape.end(),

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "model/base/error.h"
-#include "model/cost/cluster.h"
 #include "model/cost/one_rank_time.h"
+#include "model/machine/cluster.h"
 
 namespace dcsim {
 namespace {

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 
-#include "model/cost/cluster.h"
 #include "model/cost/element_time.h"
+#include "model/cost/kernel_models.h"
 #include "model/cost/roofline.h"
 #include "model/graph/spanned_elements.h"
+#include "model/machine/gpu.h"
 
 namespace dcsim {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "model/cost/cluster.h"
+#include "model/machine/gpu.h"
 
 namespace dcsim {
 namespace {
@@ -18,6 +18,12 @@ double Seconds(const KernelTraits& of, const GpuSpec& gpu) {
 }
 
 }  // namespace
+
+std::shared_ptr<const KernelRates> ReadKernelRates(ObjectReader& kernels) {
+  auto rates = std::make_shared<KernelRates>();
+  ReadRates(kernels, *rates);
+  return rates;
+}
 
 Duration KernelTime(const KernelTraits& of, const GpuSpec& gpu) {
   constexpr double kRounding = 1e-6;  // ns, of sums that are whole

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <optional>
 #include <string_view>
 
@@ -109,6 +110,9 @@ struct KernelRates {
                       PartField("triton", &KernelRates::triton));
   }
 };
+
+/// Reads them from the keys of a GPU's `kernels`. Faults go to the reader's.
+std::shared_ptr<const KernelRates> ReadKernelRates(ObjectReader& kernels);
 
 /// Time of a kernel alone that nobody has profiled, by the first of KernelModels that knows it,
 /// rounded up to whole ns and at least the shortest kernel. Throws Error for a product in a dtype

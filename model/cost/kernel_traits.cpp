@@ -162,7 +162,7 @@ void SetConvolution(const Graph& graph, KernelTraits& of) {
 
 /// Bytes of a tensor that is read or written. An expanded one has more elements than its storage
 /// has bytes to read.
-Bytes MovedBytes(const Graph& graph, ValueId value) {
+Bytes BytesToMove(const Graph& graph, ValueId value) {
   return value.is_none()
              ? Bytes()
              : std::min(graph.value(value).bytes(), graph.storage(graph.storage_of(value)).bytes);
@@ -200,11 +200,11 @@ void SetBytes(const Graph& graph, int unread, KernelTraits& of) {
   for (std::size_t i = 0; i < op.inputs.size(); ++i) {
     const bool table = of.family == KernelFamily::kEmbedding && i == 0;
     if (static_cast<int>(i) != unread) {
-      of.bytes += MovedBytes(graph, table ? op.outputs.front() : op.inputs[i]);
+      of.bytes += BytesToMove(graph, table ? op.outputs.front() : op.inputs[i]);
     }
   }
   for (std::size_t i = 0; i < op.outputs.size(); ++i) {
-    of.bytes += MovedBytes(graph, op.outputs[i]);
+    of.bytes += BytesToMove(graph, op.outputs[i]);
     of.written += of.outputs[i] == nullptr ? Bytes() : of.outputs[i]->bytes();
   }
 }

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <string_view>
 
-#include "model/cost/cluster.h"
+#include "model/cost/kernel_models.h"
 #include "model/cost/roofline.h"
+#include "model/machine/gpu.h"
 
 namespace dcsim {
 namespace {

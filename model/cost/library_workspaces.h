@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "model/cost/cluster.h"
 #include "model/ir/graph.h"
+#include "model/machine/gpu.h"
 
 namespace dcsim {
 

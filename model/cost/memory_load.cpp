@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/cost/kernel_models.h"
+
 namespace dcsim {
 namespace {
 

@@ -2,9 +2,9 @@
 
 #include <cstdint>
 
-#include "model/cost/cluster.h"
 #include "model/ir/graph.h"
 #include "model/ir/schedule.h"
+#include "model/machine/gpu.h"
 
 namespace dcsim {
 

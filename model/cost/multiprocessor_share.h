@@ -4,10 +4,10 @@
 #include <optional>
 #include <string_view>
 
-#include "model/cost/cluster.h"
-#include "model/cost/contention.h"
 #include "model/cost/kernel_traits.h"
 #include "model/ir/profile.h"
+#include "model/machine/contention.h"
+#include "model/machine/gpu.h"
 
 namespace dcsim {
 

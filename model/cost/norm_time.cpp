@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <vector>
 
-#include "model/cost/cluster.h"
 #include "model/cost/element_time.h"
+#include "model/cost/kernel_models.h"
 #include "model/cost/roofline.h"
+#include "model/machine/gpu.h"
 
 namespace dcsim {
 namespace {

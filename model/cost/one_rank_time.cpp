@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "model/cost/cluster.h"
+#include "model/machine/cluster.h"
 
 namespace dcsim {
 

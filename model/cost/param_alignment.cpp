@@ -5,6 +5,7 @@
 
 #include "model/base/scaled.h"
 #include "model/cost/convolution_time.h"
+#include "model/cost/kernel_models.h"
 #include "model/cost/product_time.h"
 #include "model/cost/roofline.h"
 #include "model/cost/unaligned_weight_time.h"

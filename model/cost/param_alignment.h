@@ -1,10 +1,10 @@
 #pragma once
 
-#include "model/cost/cluster.h"
 #include "model/cost/kernel_traits.h"
 #include "model/graph/param_shifts.h"
 #include "model/ir/graph.h"
 #include "model/ir/plan.h"
+#include "model/machine/gpu.h"
 
 namespace dcsim {
 

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 
-#include "model/cost/cluster.h"
 #include "model/cost/element_time.h"
+#include "model/cost/kernel_models.h"
+#include "model/machine/gpu.h"
 
 namespace dcsim {
 namespace {

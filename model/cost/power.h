@@ -3,11 +3,11 @@
 #include <span>
 
 #include "model/base/units.h"
-#include "model/cost/cluster.h"
 #include "model/cost/work_cost.h"
 #include "model/ir/graph.h"
 #include "model/ir/profile.h"
 #include "model/ir/schedule.h"
+#include "model/machine/cluster.h"
 
 namespace dcsim {
 

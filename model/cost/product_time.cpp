@@ -5,8 +5,9 @@
 #include <utility>
 
 #include "model/base/units.h"
-#include "model/cost/cluster.h"
+#include "model/cost/kernel_models.h"
 #include "model/cost/roofline.h"
+#include "model/machine/gpu.h"
 
 namespace dcsim {
 namespace {

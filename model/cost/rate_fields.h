@@ -4,7 +4,7 @@
 #include <string_view>
 #include <tuple>
 
-#include "model/cost/machine_fields.h"
+#include "model/machine/machine_fields.h"
 
 namespace dcsim {
 

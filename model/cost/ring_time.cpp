@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "model/cost/cluster.h"
+#include "model/machine/cluster.h"
 
 namespace dcsim {
 

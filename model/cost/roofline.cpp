@@ -3,7 +3,8 @@
 #include <algorithm>
 
 #include "model/base/error.h"
-#include "model/cost/cluster.h"
+#include "model/cost/kernel_models.h"
+#include "model/machine/gpu.h"
 
 namespace dcsim {
 namespace {

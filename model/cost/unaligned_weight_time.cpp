@@ -3,11 +3,10 @@
 #include <algorithm>
 
 #include "model/cost/convolution_operands.h"
+#include "model/cost/kernel_models.h"
 
 namespace dcsim {
 namespace {
-
-constexpr double kPicosecond = 1e-12;
 
 /// cuDNN's kernels for a weight of one element that is not aligned: thread blocks of tiles, two at
 /// a time on a multiprocessor, which go through their depth channel by channel.

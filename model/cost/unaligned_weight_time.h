@@ -1,7 +1,7 @@
 #pragma once
 
-#include "model/cost/cluster.h"
 #include "model/cost/kernel_traits.h"
+#include "model/machine/gpu.h"
 
 namespace dcsim {
 

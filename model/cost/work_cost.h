@@ -4,11 +4,12 @@
 #include <utility>
 #include <vector>
 
-#include "model/cost/cluster.h"
 #include "model/cost/estimate.h"
+#include "model/cost/kernel_traits.h"
 #include "model/ir/graph.h"
 #include "model/ir/profile.h"
 #include "model/ir/schedule.h"
+#include "model/machine/cluster.h"
 
 namespace dcsim {
 

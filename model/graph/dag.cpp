@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include <boost/graph/breadth_first_search.hpp>
-#include <boost/graph/compressed_sparse_row_graph.hpp>
 #include <boost/graph/topological_sort.hpp>
 
 #include "model/base/error.h"
@@ -51,6 +50,24 @@ std::optional<std::vector<std::uint32_t>> FindTopologicalOrder(const EdgeList& g
   }
   std::reverse(order.begin(), order.end());
   return order;
+}
+
+DepthFirstSearch::DepthFirstSearch(const EdgeList& graph) : graph_(MakeBoostGraph(graph)) {}
+
+std::vector<std::uint32_t> DepthFirstSearch::PostOrder(std::span<const std::uint32_t> roots,
+                                                       const std::vector<bool>& left_out) const {
+  std::vector<boost::default_color_type> colors(left_out.size());
+  std::transform(left_out.begin(), left_out.end(), colors.begin(), [](bool out) {
+    return out ? boost::default_color_type::black_color : boost::default_color_type::white_color;
+  });
+  std::vector<std::uint32_t> nodes;
+  const boost::topo_sort_visitor visitor(std::back_inserter(nodes));
+  for (const std::uint32_t root : roots) {
+    if (colors[root] == boost::default_color_type::white_color) {
+      boost::depth_first_visit(graph_, root, visitor, colors.data());
+    }
+  }
+  return nodes;
 }
 
 std::vector<bool> Reachable(const EdgeList& graph, std::span<const std::uint32_t> sources) {

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include <boost/graph/compressed_sparse_row_graph.hpp>
+
 #include "model/base/units.h"
 
 namespace dcsim {
@@ -18,6 +20,22 @@ struct EdgeList {
 
 /// Nodes so that every edge goes forward, or nothing when the graph has a cycle.
 std::optional<std::vector<std::uint32_t>> FindTopologicalOrder(const EdgeList& graph);
+
+/// A graph without a cycle that is searched again and again.
+class DepthFirstSearch {
+ public:
+  /// Edges of a node are followed in the order of the list.
+  explicit DepthFirstSearch(const EdgeList& graph);
+
+  /// Nodes to which paths lead from `roots`, in the order in which a search from one root after the
+  /// other leaves them: each behind those that it leads to, a root last of its own. Paths end at
+  /// nodes that are `left_out`.
+  std::vector<std::uint32_t> PostOrder(std::span<const std::uint32_t> roots,
+                                       const std::vector<bool>& left_out) const;
+
+ private:
+  boost::compressed_sparse_row_graph<boost::directedS> graph_;
+};
 
 /// reached[v] says whether a path leads from any of `sources` to v; sources are reached.
 std::vector<bool> Reachable(const EdgeList& graph, std::span<const std::uint32_t> sources);

@@ -42,6 +42,7 @@ PlanOption Clipping() {
       .key = "gradient_clipping",
       .meaning = "norm of the whole gradient, one small all-reduce, scaling before the optimizer"};
   option.unit = "norm above 0, or `none`";
+  option.schema = "#/$defs/clipping";
   option.read = [](const PlanOption& of, ObjectReader& object, Options& options) {
     const Json* value = object.Find(of.key);
     if (value == nullptr || *value == "none") {
@@ -67,6 +68,7 @@ PlanOption Bucket() {
                         "the others flushes the bucket; one larger than the buffer makes it "
                         "grow, behind a host synchronisation"};
   option.unit = "elements, 1 to 1.1e12";
+  option.schema = "common.schema.json#/$defs/elements";
   option.least = 1;
   option.most = std::int64_t{1} << 40;
   option.read = [](const PlanOption& of, ObjectReader& object, Options& options) {
@@ -83,6 +85,11 @@ PlanOption Bucket() {
 
 PlanOption Required(PlanOption option) {
   option.required = true;
+  return option;
+}
+
+PlanOption Trains(PlanOption option) {
+  option.trains = true;
   return option;
 }
 
@@ -108,7 +115,7 @@ using Sync = DeviceSynchronization;
 
 std::vector<PlanOption> WhatIsTrained() {
   using Training = TrainingOptions;
-  return {
+  std::vector<PlanOption> options = {
       Choice<kTraining, &Training::algorithm>(
           "optimizer_algorithm", kAlgorithmNames,
           "what updates the weights, and so what is kept ([schedules.md](../design/schedules.md)): "
@@ -131,6 +138,8 @@ std::vector<PlanOption> WhatIsTrained() {
           "eager gradient_buckets and fsdp: in which dtype gradients are reduced; DeepCompile "
           "reduces them in their own. DeepSpeed: `communication_data_type`; FSDP2: `reduce_dtype`"),
   };
+  std::transform(options.begin(), options.end(), options.begin(), Trains);
+  return options;
 }
 
 std::vector<PlanOption> Gradients() {
@@ -215,7 +224,7 @@ std::vector<PlanOption> Gathers() {
 
 std::vector<PlanOption> BeforeTheOptimizer() {
   return {
-      Clipping(),
+      Trains(Clipping()),
       Flag<&Options::compute_grad_norm>(
           "compute_grad_norm",
           "the norm is computed though nothing clips, as DeepSpeed does unless "
@@ -279,10 +288,10 @@ std::vector<PlanOption> AllOptions() {
                       "sharding", kShardingNames,
                       "how parameters are cut: as ZeRO does, or in FSDP2's groups "
                       "([policies](../design/policies.md#fsdp2))"))),
-      Whole<&Options::gradient_accumulation_steps>(
+      Trains(Whole<&Options::gradient_accumulation_steps>(
           "gradient_accumulation_steps", 1, 65535, "micro-steps",
           "micro-steps of one optimizer step. ZeRO-1 keeps whole gradients and reduces in the last "
-          "one; ZeRO-2 and 3 reduce in each"),
+          "one; ZeRO-2 and 3 reduce in each")),
   };
   for (const auto& part :
        {Gradients(), Gathers(), BeforeTheOptimizer(), WhatIsTrained(), Memory()}) {

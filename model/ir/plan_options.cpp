@@ -48,6 +48,17 @@ std::string PlanOption::DefaultText() const {
   return default_note.empty() ? text : text + "; " + std::string(default_note);
 }
 
+Json PlanOption::ValueSchema() const {
+  if (!schema.empty()) {
+    return {{"$ref", schema}};
+  }
+  if (!names.empty()) {
+    return {{"enum", names}};
+  }
+  return least == most ? Json{{"type", "boolean"}}
+                       : Json{{"type", "integer"}, {"minimum", least}, {"maximum", most}};
+}
+
 void ReadScheduleOptions(ObjectReader& object, ScheduleOptions& options) {
   for (const PlanOption& option : PlanOptions()) {
     if (option.required) {

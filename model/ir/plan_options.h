@@ -17,8 +17,8 @@ struct PolicyDefault {
   std::string_view value;
 };
 
-/// An option that dc-plan-spec/1, dc-plan/1 and dc-space/1 share. Their readers and printers, and
-/// the table of docs/reference/plans.md, follow from it.
+/// An option that dc-plan-spec/1, dc-plan/1 and dc-space/1 share. Their readers, printers and JSON
+/// schemas, and the table of docs/reference/plans.md, follow from it.
 struct PlanOption {
   std::string_view key;
   std::string_view meaning;                      // Markdown
@@ -26,6 +26,7 @@ struct PlanOption {
   std::int64_t least = 0;                        // of a number
   std::int64_t most = 0;
   std::string_view unit = {};
+  std::string_view schema = {};              // reference to its value's schema where it has one
   std::vector<PolicyDefault> policies = {};  // the last that fits counts
   std::string_view default_note = {};        // what else decides its default, for people
   bool required = false;
@@ -37,6 +38,7 @@ struct PlanOption {
 
   std::string ValuesText() const;   // Markdown
   std::string DefaultText() const;  // the same
+  Json ValueSchema() const;         // JSON schema of one value
 };
 
 /// All of them, in the documented order.

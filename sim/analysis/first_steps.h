@@ -4,9 +4,9 @@
 #include <optional>
 #include <vector>
 
-#include "model/cost/cluster.h"
 #include "model/ir/graph.h"
 #include "model/ir/schedule.h"
+#include "model/machine/cluster.h"
 #include "sim/engine/simulate.h"
 
 namespace dcsim {

@@ -2,13 +2,13 @@
 
 #include <optional>
 
-#include "model/cost/cluster.h"
 #include "model/ir/graph.h"
 #include "model/ir/plan.h"
 #include "model/ir/profile.h"
 #include "model/ir/result.h"
 #include "model/ir/schedule.h"
 #include "model/ir/timeline.h"
+#include "model/machine/cluster.h"
 #include "sim/analysis/first_steps.h"
 #include "sim/engine/observer.h"
 #include "sim/engine/simulate.h"

@@ -3,8 +3,8 @@
 #include <optional>
 #include <string>
 
-#include "model/cost/cluster.h"
 #include "model/ir/schedule.h"
+#include "model/machine/cluster.h"
 #include "sim/analysis/step_clock.h"
 
 namespace dcsim {

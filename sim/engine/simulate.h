@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "model/base/units.h"
-#include "model/cost/contention.h"
 #include "model/cost/work_cost.h"
 #include "model/ir/schedule.h"
 #include "model/ir/waiting_delays.h"
+#include "model/machine/contention.h"
 #include "sim/engine/observer.h"
 #include "sim/memory/allocator_config.h"
 #include "sim/memory/allocator_stats.h"

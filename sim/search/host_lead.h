@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "model/cost/contention.h"
+#include "model/machine/contention.h"
 
 namespace dcsim {
 

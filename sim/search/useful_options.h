@@ -1,7 +1,7 @@
 #pragma once
 
-#include "model/cost/cluster.h"
 #include "model/ir/graph.h"
+#include "model/machine/cluster.h"
 #include "sim/search/space.h"
 
 namespace dcsim {

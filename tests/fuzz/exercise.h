@@ -2,10 +2,10 @@
 
 #include <string_view>
 
-#include "model/cost/cluster.h"
 #include "model/ir/graph.h"
 #include "model/ir/plan.h"
 #include "model/ir/profile.h"
+#include "model/machine/cluster.h"
 
 namespace dcsim {
 

@@ -9,6 +9,7 @@
 
 #include "model/base/error.h"
 #include "model/base/text.h"
+#include "model/cost/kernel_models.h"
 #include "model/passes/resolve.h"
 #include "sim/analysis/predict.h"
 #include "tests/fuzz/exercise.h"
@@ -137,7 +138,8 @@ void CheckSpans(const Timeline& timeline) {
 
 bool ExerciseNumbers(Draws draws) {
   try {
-    const Cluster cluster = ReadCluster(DrawCluster(draws), PointerLocator("drawn"));
+    const Cluster cluster =
+        ReadCluster(DrawCluster(draws), PointerLocator("drawn"), ReadKernelRates);
     const SmallStep step = DrawStep(draws);
     const PredictionInputs inputs{*step.graph, step.profile, cluster};
     const Prediction prediction = Predict(LowerFor(step.plan, inputs), step.plan, inputs, true);

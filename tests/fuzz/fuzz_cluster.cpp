@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "model/base/error.h"
+#include "model/cost/kernel_models.h"
 #include "model/passes/resolve.h"
 #include "tests/fuzz/exercise.h"
 #include "tools/common/yaml_document.h"
@@ -16,7 +17,7 @@ namespace {
 
 void FuzzClusterFile(std::string_view text) {
   const YamlDocument document = YamlDocument::Parse(text, "fuzz");
-  const Cluster cluster = ReadCluster(document.json(), document.locator());
+  const Cluster cluster = ReadCluster(document.json(), document.locator(), ReadKernelRates);
   PlanSpec spec;
   spec.options.reduce_bucket = 10'000;
   for (const int stage : {1, 3}) {

@@ -5,7 +5,8 @@
 
 BIN is the folder of the built programs (build/dev/bin); without a CASE all are written: those of
 this folder, and dc-run's in tests/exec/golden where BIN has it. A change that this makes is a
-changed answer of the program: read the diff, and say in the commit why it is right. Files of a case, of which empty ones are left out:
+changed answer of the program: read the diff, and say in the commit why it is right. Folders clusters and gpus hold
+copies of files of configs that new measurements leave as they are. Files of a case, of which empty ones are left out:
 
     cmd      run by sh in the source folder, with BIN first in PATH, $CASE the case's folder and
              $OUT an empty folder

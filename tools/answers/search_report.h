@@ -4,9 +4,9 @@
 #include <optional>
 #include <vector>
 
-#include "model/cost/cluster.h"
 #include "model/ir/plan.h"
 #include "model/ir/profile.h"
+#include "model/machine/cluster.h"
 #include "sim/analysis/predict.h"
 #include "sim/search/search.h"
 #include "tools/common/load.h"

@@ -91,25 +91,8 @@ class SpecWriter {
   }
 
   void GiveOption(const DeepSpeedKey& key, const Json& value) {
-    constexpr std::array<std::string_view, 5> kElements = {"reduce_bucket", "prefetch_bucket",
-                                                           "persistence_threshold", "max_live",
-                                                           "max_reuse_distance"};
     constexpr std::int64_t kMostElements = std::int64_t{1} << 50;  // of a spec's key
-    constexpr std::array<std::string_view, 11> kLater = {"stage",
-                                                         "overlap_comm",
-                                                         "policy",
-                                                         "gradient_accumulation_steps",
-                                                         "gradient_clipping",
-                                                         "compute_grad_norm",
-                                                         "optimizer_algorithm",
-                                                         "master_weights",
-                                                         "optimizer_state_dtype",
-                                                         "gradient_accumulation_dtype",
-                                                         "reduce_dtype"};
-    if (std::find(kLater.begin(), kLater.end(), key.option) != kLater.end()) {
-      return;
-    }
-    if (std::find(kElements.begin(), kElements.end(), key.option) == kElements.end()) {
+    if (key.type != KeyType::kCount) {
       Give(key.option, value, key.path);
       return;
     }

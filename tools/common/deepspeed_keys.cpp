@@ -35,7 +35,7 @@ std::string TypeText(const DeepSpeedKey& key) {
   return key.choices.empty() ? name : name.empty() ? choices : name + " of " + choices;
 }
 
-constexpr std::array<std::string_view, 4> kMeaningNames = {"read", "no effect", "refused",
+constexpr std::array<std::string_view, 5> kMeaningNames = {"read", "read", "no effect", "refused",
                                                            "removed in 0.19.8"};
 
 /// Words of names by which people ask for what plans do not say, and where DeepSpeed looks for it.

@@ -37,10 +37,11 @@ enum class KeyType : std::uint8_t {
 
 /// What dc-sim does with a key.
 enum class KeyMeaning : std::uint8_t {
-  kRead,      // becomes an option of the plan, or is compared with the recording
-  kNoEffect,  // on a step's time and memory
-  kRefused,   // unless it has its default: it changes what plans cannot say
-  kRemoved,   // DeepSpeed 0.19.8 refuses it
+  kRead,  // becomes `option`, a count as elements; without one it is compared with the recording
+  kTranslated,  // decides `option` by a rule of its own (deepspeed_config.cpp)
+  kNoEffect,    // on a step's time and memory
+  kRefused,     // unless it has its default: it changes what plans cannot say
+  kRemoved,     // DeepSpeed 0.19.8 refuses it
 };
 
 /// Under which policies and stages a key has its meaning; elsewhere it has no effect.
@@ -63,7 +64,7 @@ struct DeepSpeedKey {
   std::string_view fallback;  // DeepSpeed's default, as JSON
   KeyMeaning meaning = KeyMeaning::kNoEffect;
   KeyScope scope = kAlways;
-  std::string_view option;         // kRead: the plan spec's key, where one key gives one
+  std::string_view option;         // the plan spec's key, where one key gives one
   std::string_view why;            // what it does, or why it has no effect or is refused
   std::int64_t least = INT64_MIN;  // of kCount
   std::string_view choices = {};   // "none, cpu, nvme"

@@ -9,13 +9,13 @@ namespace dcsim {
 
 /// zero_optimization, of runtime/zero/config.py and offload_config.py in DeepSpeed 0.19.8.
 inline constexpr auto kZeroKeys = std::to_array<DeepSpeedKey>({
-    {"zero_optimization.stage", "", KeyType::kStage, "0", KeyMeaning::kRead, kAlways, "stage",
+    {"zero_optimization.stage", "", KeyType::kStage, "0", KeyMeaning::kTranslated, kAlways, "stage",
      "0, no ZeRO, is refused: there is nothing to schedule"},
     {"zero_optimization.reduce_bucket_size", "", KeyType::kCount, "500000000", KeyMeaning::kRead,
      kAlways, "reduce_bucket", "elements of a reduce buffer", 1},
     {"zero_optimization.contiguous_gradients", "", KeyType::kFlag, "true", KeyMeaning::kRead,
      kEager, "contiguous_gradients", "gradients are copied into a buffer as they come"},
-    {"zero_optimization.overlap_comm", "", KeyType::kFlag, "null", KeyMeaning::kRead, kEager,
+    {"zero_optimization.overlap_comm", "", KeyType::kFlag, "null", KeyMeaning::kTranslated, kEager,
      "overlap_comm",
      "reductions on their own stream: off for ZeRO-1 and 2 where nothing is said; ZeRO-3 without "
      "it is refused"},
@@ -28,7 +28,7 @@ inline constexpr auto kZeroKeys = std::to_array<DeepSpeedKey>({
     {"zero_optimization.allgather_bucket_size", "", KeyType::kCount, "500000000",
      KeyMeaning::kNoEffect, kAlways, "", "PyTorch gathers partitions in one call whatever it says",
      0},
-    {"zero_optimization.compute_grad_norm", "", KeyType::kFlag, "true", KeyMeaning::kRead,
+    {"zero_optimization.compute_grad_norm", "", KeyType::kFlag, "true", KeyMeaning::kTranslated,
      kStages12, "compute_grad_norm",
      "the norm is computed though nothing clips; false needs gradient_clipping 0"},
     {"zero_optimization.parameter_alignment", "", KeyType::kFlag, "false", KeyMeaning::kRead,
@@ -158,7 +158,7 @@ inline constexpr auto kZeroKeys = std::to_array<DeepSpeedKey>({
 
 /// compile, of compile/config.py.
 inline constexpr auto kCompileKeys = std::to_array<DeepSpeedKey>({
-    {"compile.deepcompile", "", KeyType::kFlag, "false", KeyMeaning::kRead, kAlways, "policy",
+    {"compile.deepcompile", "", KeyType::kFlag, "false", KeyMeaning::kTranslated, kAlways, "policy",
      "the newest deepcompile policy, else deepspeed-eager"},
     {"compile.double_buffer", "", KeyType::kFlag, "true", KeyMeaning::kRead, kCompiled,
      "double_buffer", "two reduce buffers"},
@@ -201,9 +201,9 @@ inline constexpr auto kCompileKeys = std::to_array<DeepSpeedKey>({
 inline constexpr auto kPrecisionKeys = std::to_array<DeepSpeedKey>({
     {"bf16.enabled", "", KeyType::kFlag, "false", KeyMeaning::kRead, kAlways, "",
      "compared with the recording's dtype"},
-    {"bf16.bf16_master_weights_and_grads", "", KeyType::kFlag, "false", KeyMeaning::kRead, kAlways,
-     "master_weights", "true: bfloat16, with bf16_optimizer_states alone"},
-    {"bf16.bf16_optimizer_states", "", KeyType::kFlag, "false", KeyMeaning::kRead, kAlways,
+    {"bf16.bf16_master_weights_and_grads", "", KeyType::kFlag, "false", KeyMeaning::kTranslated,
+     kAlways, "master_weights", "true: bfloat16, with bf16_optimizer_states alone"},
+    {"bf16.bf16_optimizer_states", "", KeyType::kFlag, "false", KeyMeaning::kTranslated, kAlways,
      "optimizer_state_dtype", "true: bfloat16, with bf16_master_weights_and_grads alone"},
     {"bf16.immediate_grad_update", "", KeyType::kFlag, "false", KeyMeaning::kNoEffect, kAlways, "",
      "only for ZeRO-1 with float32 accumulation"},

@@ -7,6 +7,7 @@
 
 #include "model/base/error.h"
 #include "model/base/text.h"
+#include "model/cost/kernel_models.h"
 #include "model/ir/collective_record.h"
 #include "model/ir/graph_reader.h"
 #include "model/ir/plan_reader.h"
@@ -276,7 +277,7 @@ Cluster ReadClusterDocument(YamlDocument document,
                             const std::filesystem::path& folder,
                             const std::vector<Override>& overrides) {
   if (!document.json().is_object()) {
-    return ReadCluster(document.json(), document.locator());
+    return ReadCluster(document.json(), document.locator(), ReadKernelRates);
   }
   // Another GPU's file first: the fields of "gpu." are its.
   std::vector<Override> fields;
@@ -294,7 +295,7 @@ Cluster ReadClusterDocument(YamlDocument document,
                          "GPU file"));
   }
   Apply(fields, document);
-  return ReadCluster(document.json(), document.locator());
+  return ReadCluster(document.json(), document.locator(), ReadKernelRates);
 }
 
 NamedDocument LoadNamed(const std::string& name, const std::string& kind) {

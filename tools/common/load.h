@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "model/cost/cluster.h"
 #include "model/ir/graph.h"
 #include "model/ir/plan.h"
 #include "model/ir/profile.h"
+#include "model/machine/cluster.h"
 #include "sim/analysis/predict.h"
 #include "sim/search/space.h"
 #include "tools/common/deepspeed_config.h"

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "model/cost/cluster.h"
 #include "model/ir/result.h"
+#include "model/machine/cluster.h"
 #include "sim/analysis/predict.h"
 #include "tools/common/load.h"
 #include "tools/common/measured_results.h"

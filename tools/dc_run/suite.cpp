@@ -3,8 +3,8 @@
 #include <filesystem>
 
 #include "model/base/text.h"
-#include "model/cost/machine_fields.h"
 #include "model/ir/name_reader.h"
+#include "model/machine/machine_fields.h"
 #include "tools/common/load.h"
 
 namespace dcsim {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "model/cost/cluster.h"
+#include "model/machine/cluster.h"
 #include "tools/common/fit_search.h"
 
 namespace dcsim {

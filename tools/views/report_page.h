@@ -5,12 +5,12 @@
 #include <string_view>
 #include <vector>
 
-#include "model/cost/cluster.h"
 #include "model/ir/document.h"
 #include "model/ir/graph.h"
 #include "model/ir/result.h"
 #include "model/ir/schedule.h"
 #include "model/ir/timeline.h"
+#include "model/machine/cluster.h"
 #include "tools/common/beside.h"
 #include "tools/views/search_text.h"
 

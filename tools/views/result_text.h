@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "model/cost/cluster.h"
 #include "model/ir/result.h"
+#include "model/machine/cluster.h"
 
 namespace dcsim {
 

@@ -2,9 +2,9 @@
 
 #include <string>
 
-#include "model/cost/cluster.h"
 #include "model/ir/graph.h"
 #include "model/ir/profile.h"
+#include "model/machine/cluster.h"
 
 namespace dcsim {
 

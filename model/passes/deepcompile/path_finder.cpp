@@ -1,7 +1,6 @@
 #include "model/passes/deepcompile/path_finder.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace dcsim {
 namespace {
@@ -10,6 +9,16 @@ std::size_t CountGathers(const PassGraph& graph) {
   return static_cast<std::size_t>(
       std::count_if(graph.nodes.begin(), graph.nodes.end(),
                     [](const PassNode& node) { return node.kind == PassNodeKind::kGather; }));
+}
+
+EdgeList ArgumentsOf(const PassGraph& graph) {
+  EdgeList list{graph.nodes.size(), {}};
+  for (std::uint32_t node = 0; node < graph.nodes.size(); ++node) {
+    for (const std::uint32_t arg : graph.nodes[node].args) {
+      list.edges.emplace_back(node, arg);
+    }
+  }
+  return list;
 }
 
 }  // namespace
@@ -21,7 +30,7 @@ PathFinder::PathFinder(const PassGraph& graph)
       before_(graph.nodes.size(), CountGathers(graph)),
       until_use_(graph.nodes.size(), CountGathers(graph)),
       until_release_(graph.nodes.size(), CountGathers(graph)),
-      visited_(graph.nodes.size()) {
+      arguments_(ArgumentsOf(graph)) {
   FindGathers();
   FillTables();
   FillSums();
@@ -113,36 +122,8 @@ Bytes PathFinder::gather_bytes(std::size_t a) const {
   return scheduled_[node] ? Bytes(0) : graph_.nodes[node].tensor_bytes;
 }
 
-void PathFinder::Walk(std::uint32_t target, std::vector<std::uint32_t>& path) {
-  const auto enters = [this](std::uint32_t node) {
-    const bool is_new = !scheduled_[node] && visited_[node] != walk_;
-    visited_[node] = walk_;
-    return is_new;
-  };
-  std::vector<std::pair<std::uint32_t, std::size_t>> stack;  // node, next argument
-  if (enters(target)) {
-    stack.emplace_back(target, 0);
-  }
-  while (!stack.empty()) {
-    const auto [node, next] = stack.back();
-    const auto& args = graph_.nodes[node].args;
-    if (next == args.size()) {
-      path.push_back(node);
-      stack.pop_back();
-      continue;
-    }
-    ++stack.back().second;
-    if (enters(args[next])) {
-      stack.emplace_back(args[next], 0);
-    }
-  }
-}
-
-std::vector<std::uint32_t> PathFinder::Requirements(std::uint32_t node) {
-  ++walk_;
-  std::vector<std::uint32_t> path;
-  Walk(node, path);
-  return path;
+std::vector<std::uint32_t> PathFinder::Requirements(std::uint32_t node) const {
+  return arguments_.PostOrder({&node, 1}, scheduled_);
 }
 
 std::vector<std::uint32_t> PathFinder::UntilGather(std::size_t a) const {
@@ -150,15 +131,11 @@ std::vector<std::uint32_t> PathFinder::UntilGather(std::size_t a) const {
   return scheduled_[node] ? std::vector<std::uint32_t>() : std::vector<std::uint32_t>{node};
 }
 
-std::vector<std::uint32_t> PathFinder::UntilFree(std::size_t a) {
-  ++walk_;
-  std::vector<std::uint32_t> path;
-  Walk(gathers_[a].node, path);
-  Walk(gathers_[a].last_use, path);
-  for (const std::uint32_t release : gathers_[a].releases) {
-    Walk(release, path);
-  }
-  return path;
+std::vector<std::uint32_t> PathFinder::UntilFree(std::size_t a) const {
+  const Gather& gather = gathers_[a];
+  std::vector<std::uint32_t> roots = {gather.node, gather.last_use};
+  roots.insert(roots.end(), gather.releases.begin(), gather.releases.end());
+  return arguments_.PostOrder(roots, scheduled_);
 }
 
 // What is scheduled is closed under "needs", so a walk made later visits what is left in the same

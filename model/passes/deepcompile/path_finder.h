@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "model/graph/dag.h"
 #include "model/passes/deepcompile/bit_table.h"
 #include "model/passes/deepcompile/pass_graph.h"
 
@@ -45,11 +46,11 @@ class PathFinder {
   Duration free_time(std::size_t a) const { return gathers_[a].free_time; }
 
   /// Nodes not scheduled that a node needs, depth first by argument, itself last.
-  std::vector<std::uint32_t> Requirements(std::uint32_t node);
+  std::vector<std::uint32_t> Requirements(std::uint32_t node) const;
   /// The gather itself, unless scheduled.
   std::vector<std::uint32_t> UntilGather(std::size_t a) const;
   /// Then what its last use needs, then what its releases need.
-  std::vector<std::uint32_t> UntilFree(std::size_t a);
+  std::vector<std::uint32_t> UntilFree(std::size_t a) const;
   /// The gathers and releases of UntilFree.
   std::vector<std::uint32_t> GatherEvents(std::size_t a);
 
@@ -68,7 +69,6 @@ class PathFinder {
   void FindGathers();
   void FillTables();
   void FillSums();
-  void Walk(std::uint32_t node, std::vector<std::uint32_t>& path);
 
   const PassGraph& graph_;
   std::vector<Gather> gathers_;
@@ -77,8 +77,7 @@ class PathFinder {
   BitTable before_;                     // by node: gathers that it needs
   BitTable until_use_;                  // by node: gathers whose last use needs it
   BitTable until_release_;              // … or one of whose releases does
-  std::vector<std::uint32_t> visited_;  // by node: the walk that saw it last
-  std::uint32_t walk_ = 0;
+  DepthFirstSearch arguments_;
 };
 
 }  // namespace dcsim

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "model/cost/ring_time.h"
-#include "tests/model/cost/cluster_document.h"
+#include "tests/model/machine/cluster_document.h"
 #include "tests/support/row_name.h"
 #include "tests/support/source_folder.h"
 #include "tools/common/load.h"

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "model/cost/kernel_models.h"
 #include "model/ir/graph_text.h"
 #include "tests/model/cost/gpu_with_kernels.h"
 
@@ -15,7 +16,9 @@ namespace {
 /// Of bfloat16, where aligned parts are copied at 1 TB/s.
 std::int64_t CatNs(const std::vector<ConcatenatedPart>& parts, double hidden = 0) {
   GpuSpec gpu = GpuWithKernels();
-  gpu.kernels->concatenation.hidden = hidden;
+  KernelRates kernels = *gpu.kernels;
+  kernels.concatenation.hidden = hidden;
+  gpu.kernels = std::make_shared<KernelRates>(kernels);
   return ConcatenationTime(parts, 2, BytesPerSecond(1'000'000'000'000), gpu).ns();
 }
 

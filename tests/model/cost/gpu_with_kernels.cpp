@@ -4,7 +4,7 @@
 
 #include "model/cost/kernel_models.h"
 #include "model/ir/graph_text.h"
-#include "tests/model/cost/cluster_document.h"
+#include "tests/model/machine/cluster_document.h"
 
 namespace dcsim {
 namespace {
@@ -167,7 +167,7 @@ GpuSpec GpuWithKernels() {
   SetComputeRates(kernels);
   SetConvolutionRates(kernels);
   SetOtherRates(kernels);
-  gpu.kernels = kernels;
+  gpu.kernels = std::make_shared<KernelRates>(kernels);
   gpu.matmul.push_back({DType::kFloat32, 1e14});
   return gpu;
 }

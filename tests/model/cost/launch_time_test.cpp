@@ -18,14 +18,16 @@ constexpr OpId kTotal(2);
 
 GpuSpec Gpu() {
   GpuSpec gpu = GpuWithKernels();
-  gpu.kernels->triton = {.pointwise = 0.5,
-                         .reduction = 0.25,
-                         .persistent_reduction = 1,
-                         .trigonometric_per_second = 1e9,
-                         .error_functions_per_second = 1e8,
-                         .exponentials_per_second = 2e8,
-                         .online_softmax_per_second = 1e9,
-                         .start = Duration::FromNs(1000)};
+  KernelRates kernels = *gpu.kernels;
+  kernels.triton = {.pointwise = 0.5,
+                    .reduction = 0.25,
+                    .persistent_reduction = 1,
+                    .trigonometric_per_second = 1e9,
+                    .error_functions_per_second = 1e8,
+                    .exponentials_per_second = 2e8,
+                    .online_softmax_per_second = 1e9,
+                    .start = Duration::FromNs(1000)};
+  gpu.kernels = std::make_shared<KernelRates>(kernels);
   return gpu;
 }
 

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/model/cost/cluster_document.h"
+#include "tests/model/machine/cluster_document.h"
 
 namespace dcsim {
 namespace {

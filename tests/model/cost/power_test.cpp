@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "model/ir/graph_text.h"
-#include "tests/model/cost/cluster_document.h"
+#include "tests/model/machine/cluster_document.h"
 
 namespace dcsim {
 namespace {

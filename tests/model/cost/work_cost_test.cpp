@@ -4,8 +4,8 @@
 
 #include "model/cost/kernel_models.h"
 #include "model/ir/graph_text.h"
-#include "tests/model/cost/cluster_document.h"
 #include "tests/model/cost/gpu_with_kernels.h"
+#include "tests/model/machine/cluster_document.h"
 #include "tests/support/error_text.h"
 
 namespace dcsim {

@@ -57,6 +57,28 @@ TEST(TopologicalOrderTest, OfNothingIsNothing) {
   EXPECT_EQ(FindTopologicalOrder({0, {}}), std::vector<std::uint32_t>());
 }
 
+TEST(DepthFirstSearchTest, LeavesEachNodeBehindThoseItLeadsTo) {
+  const DepthFirstSearch search(DiamondAndPair());
+  const std::vector<bool> none(6);
+  const auto order = [&](const std::vector<std::uint32_t>& roots) {
+    return search.PostOrder(roots, none);
+  };
+  EXPECT_THAT(order({0}), testing::ElementsAre(3, 1, 2, 0));
+  EXPECT_THAT(order({2, 4, 0}), testing::ElementsAre(3, 2, 5, 4, 1, 0));
+}
+
+TEST(DepthFirstSearchTest, PathsEndAtWhatIsLeftOut) {
+  const DepthFirstSearch search(DiamondAndPair());
+  const auto order = [&](std::uint32_t root, std::uint32_t left_out) {
+    std::vector<bool> out(6);
+    out[left_out] = true;
+    return search.PostOrder({&root, 1}, out);
+  };
+  EXPECT_THAT(order(0, 1), testing::ElementsAre(3, 2, 0));
+  EXPECT_THAT(order(0, 3), testing::ElementsAre(1, 2, 0));
+  EXPECT_THAT(order(0, 0), testing::IsEmpty());
+}
+
 TEST(ReachableTest, FollowsEdgesForwardOnly) {
   EXPECT_EQ(Reachable(DiamondAndPair(), std::vector<std::uint32_t>{1}),
             (std::vector<bool>{false, true, false, true, false, false}));

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "model/ir/graph_text.h"
+#include "model/ir/plan_options.h"
 #include "model/passes/resolve.h"
 #include "sim/search/moves.h"
 #include "tests/sim/random_step.h"
@@ -187,6 +188,40 @@ TEST(CandidateTest, EveryDecisionIsInTheHash) {
   }
   EXPECT_EQ(first.size(), 7U);
   EXPECT_EQ(second.size(), 7U);
+}
+
+/// A value of the option that is not `now`.
+Json OtherValue(const PlanOption& option, const Json& now) {
+  if (!option.names.empty()) {
+    return now == option.names.front() ? option.names.back() : option.names.front();
+  }
+  if (now.is_boolean()) {
+    return !now.get<bool>();
+  }
+  if (now.is_number_integer()) {
+    return now == option.least ? option.most : option.least;
+  }
+  return option.least == option.most ? Json(2) : Json("7 elements");  // a norm, or a bucket
+}
+
+// A search has one backend and one way to cut parameters, and moves no optimizer states.
+TEST(CandidateTest, EveryOptionIsInTheHash) {
+  const std::set<std::string_view> one_of_a_search = {"backend", "sharding", "offload_period"};
+  Candidate candidate;
+  const CandidateHash base = HashOf(candidate);
+  for (const PlanOption& option : PlanOptions()) {
+    if (one_of_a_search.contains(option.key)) {
+      continue;
+    }
+    Candidate other = candidate;
+    const Json alone = {{option.key, OtherValue(option, option.print(option, other.options))}};
+    Faults faults(PointerLocator("o"));
+    const Path root;
+    ObjectReader object(alone, root, faults);
+    option.read(option, object, other.options);
+    faults.ThrowIfAny();
+    EXPECT_NE(HashOf(other), base) << option.key;
+  }
 }
 
 }  // namespace

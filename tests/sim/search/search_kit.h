@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "model/cost/cluster.h"
+#include "model/machine/cluster.h"
 #include "sim/search/search.h"
 
 namespace dcsim {

@@ -2,12 +2,12 @@
 
 #include <string>
 
-#include "model/cost/cluster.h"
 #include "model/ir/graph.h"
 #include "model/ir/plan.h"
 #include "model/ir/result.h"
 #include "model/ir/schedule.h"
 #include "model/ir/timeline.h"
+#include "model/machine/cluster.h"
 
 namespace dcsim {
 

@@ -1,4 +1,6 @@
-#include "tests/model/cost/cluster_document.h"
+#include "tests/model/machine/cluster_document.h"
+
+#include "model/cost/kernel_models.h"
 
 namespace dcsim {
 
@@ -27,7 +29,7 @@ Json ClusterDocument() {
 }
 
 Cluster TestCluster() {
-  return ReadCluster(ClusterDocument(), PointerLocator("cluster"));
+  return ReadCluster(ClusterDocument(), PointerLocator("cluster"), ReadKernelRates);
 }
 
 }  // namespace dcsim

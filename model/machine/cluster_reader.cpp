@@ -1,8 +1,8 @@
 #include "model/base/scaled.h"
-#include "model/cost/cluster.h"
-#include "model/cost/gpu_reader.h"
-#include "model/cost/machine_fields.h"
 #include "model/ir/name_reader.h"
+#include "model/machine/cluster.h"
+#include "model/machine/gpu_reader.h"
+#include "model/machine/machine_fields.h"
 
 namespace dcsim {
 namespace {
@@ -244,7 +244,7 @@ void ReadPowerLimit(ObjectReader& object, Cluster& cluster) {
 
 }  // namespace
 
-Cluster ReadCluster(const Json& document, const Locator& locate) {
+Cluster ReadCluster(const Json& document, const Locator& locate, KernelRatesReader read_kernels) {
   RequireFormat(document, "dc-cluster/1", locate);
   Faults faults(locate);
   const Path root;
@@ -258,7 +258,7 @@ Cluster ReadCluster(const Json& document, const Locator& locate) {
     faults.Add(object.At("nodes"), "expected at most 1000000 GPUs on all nodes");
   }
   if (const Json* gpu = object.Require("gpu")) {
-    cluster.gpu = ReadGpu(*gpu, object.At("gpu"), faults);
+    cluster.gpu = ReadGpu(*gpu, object.At("gpu"), faults, read_kernels);
   }
   const Json* host = object.Find("host");
   cluster.host = ReadHostCosts(host == nullptr ? Json::object() : *host, object.At("host"), faults);

@@ -149,8 +149,8 @@ struct Contention {
   }
 };
 
-/// WorkCost::demand of work that takes `device` and moves bytes for `moving` of it: between its
-/// kernels it takes nothing from others.
+/// How much of the time of work that takes `device` it takes from others' memory traffic, of which
+/// it moves bytes for `moving`: between its kernels nothing.
 Share DemandOf(Duration moving, Duration device);
 
 }  // namespace dcsim

@@ -1,4 +1,4 @@
-#include "model/cost/contention.h"
+#include "model/machine/contention.h"
 
 #include <cmath>
 #include <cstdlib>

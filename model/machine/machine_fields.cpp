@@ -1,4 +1,4 @@
-#include "model/cost/machine_fields.h"
+#include "model/machine/machine_fields.h"
 
 namespace dcsim {
 namespace {

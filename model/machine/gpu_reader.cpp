@@ -1,11 +1,10 @@
-#include "model/cost/gpu_reader.h"
+#include "model/machine/gpu_reader.h"
 
 #include <array>
 #include <cmath>
 #include <functional>
 
-#include "model/cost/machine_fields.h"
-#include "model/cost/rate_fields.h"
+#include "model/machine/machine_fields.h"
 
 namespace dcsim {
 namespace {
@@ -291,7 +290,10 @@ void ReadErrors(ObjectReader& fields, GpuSpec& gpu) {
 
 }  // namespace
 
-GpuSpec ReadGpu(const Json& value, const Path& path, Faults& faults) {
+GpuSpec ReadGpu(const Json& value,
+                const Path& path,
+                Faults& faults,
+                KernelRatesReader read_kernels) {
   ObjectReader object(value, path, faults);
   GpuSpec gpu;
   if (const Json* format = object.Require("format"); format != nullptr && *format != "dc-gpu/1") {
@@ -313,8 +315,7 @@ GpuSpec ReadGpu(const Json& value, const Path& path, Faults& faults) {
   ReadShare(object, "bandwidth_efficiency", gpu.bandwidth_efficiency);
   object.Required("shortest_kernel", ReadTime, gpu.shortest_kernel);
   ReadWorkspaces(object, gpu);
-  ReadSourced(object, "kernels",
-              [&](ObjectReader& fields) { ReadRates(fields, gpu.kernels.emplace()); });
+  ReadSourced(object, "kernels", [&](ObjectReader& fields) { gpu.kernels = read_kernels(fields); });
   ReadSourced(object, "gaps", [&](ObjectReader& fields) { ReadGaps(fields, gpu.gaps); });
   ReadSourced(object, "contention",
               [&](ObjectReader& fields) { ReadContention(fields, gpu.contention); });
