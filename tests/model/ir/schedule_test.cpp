@@ -245,7 +245,7 @@ std::size_t CountDistinct(std::span<const std::string_view> names) {
 }
 
 TEST(NamesTest, EveryTaskKindHasItsOwnName) {
-  constexpr auto kCount = static_cast<std::size_t>(TaskKind::kHostCalls) + 1;
+  constexpr auto kCount = static_cast<std::size_t>(TaskKind::kReduceCopyIn) + 1;
   EXPECT_EQ(TaskKindNames().size(), kCount);
   EXPECT_EQ(CountDistinct(TaskKindNames()), kCount);
   EXPECT_EQ(TaskKindName(TaskKind::kCompute), "compute");
@@ -257,6 +257,7 @@ TEST(NamesTest, EveryTaskKindHasItsOwnName) {
   EXPECT_EQ(TaskKindName(TaskKind::kCopyInputs), "copy-inputs");
   EXPECT_EQ(TaskKindName(TaskKind::kCastBucket), "cast-bucket");
   EXPECT_EQ(TaskKindName(TaskKind::kHostCalls), "host-calls");
+  EXPECT_EQ(TaskKindName(TaskKind::kReduceCopyIn), "reduce-copy-in");
 }
 
 TEST(NamesTest, EveryBufferClassHasItsOwnName) {
