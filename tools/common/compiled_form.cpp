@@ -83,7 +83,7 @@ std::string FormFile(const std::string& folder, int stage, bool layers) {
 
 std::string CompiledCommand(const Workload& workload, bool layers) {
   const std::string backend = layers ? "inductor-layers" : "inductor";
-  const std::string command =
+  std::string command =
       RecordCommand(workload.graph).Set("--backend", backend).TextInto(workload.folder);
   if (!command.empty()) {
     return command;
