@@ -354,6 +354,8 @@ class Folder {
     program_.one_communicator = !CopiesParams() && schedule_.options().communicators == 1;
     program_.room = FindLaunchRoom(program_, launches_, options.launch_queue);
     covered_ = covered_ && program_.room.least_slack >= 0;
+    // One rank has no peer to copy from: its copies are simulated.
+    covered_ = covered_ && !(problem_.ranks == 1 && CopiesParams());
   }
 
   /// Gathers are copies from the other ranks' memory, and queue in no communicator.

@@ -124,8 +124,11 @@ std::vector<ReportedPlan> ReportFront(const LoadedSearch& loaded,
   std::copy_if(front.begin(), front.end(), std::back_inserter(sure),
                [&](const Scored& scored) { return FitsAtMost(problem, scored, limit); });
   for (const Scored& scored : Shown(sure)) {
-    DCSIM_CHECK(EvaluatePlainly(problem, scored.candidate, limit) == scored.score)
-        << "the score of a schedule differs from its simulation";
+    const Score simulated = EvaluatePlainly(problem, scored.candidate, limit);
+    DCSIM_CHECK(simulated == scored.score)
+        << "the score of a schedule, " << FormatDuration(scored.score.step_time) << " and "
+        << FormatBytes(scored.score.peak_reserved) << ", differs from its simulation, "
+        << FormatDuration(simulated.step_time) << " and " << FormatBytes(simulated.peak_reserved);
     reported.push_back(ReportPlan(loaded.inputs(), PlanOf(problem, scored.candidate)));
   }
   std::stable_sort(reported.begin(), reported.end(),

@@ -185,8 +185,8 @@ struct Walked {
 };
 
 /// Holds the scores of schedules on a walk through the space against simulating every task.
-Walked CompareWalk(const PredictionInputs& inputs, const SearchSpace& space) {
-  const SearchProblem problem = MakeProblem(inputs, inputs.cluster.gpus());
+Walked CompareWalk(const PredictionInputs& inputs, const SearchSpace& space, int ranks) {
+  const SearchProblem problem = MakeProblem(inputs, ranks);
   const Moves moves(problem, space);
   const auto candidates = WalkedCandidates(moves, 7);
   Evaluator evaluator(problem, {});
@@ -209,8 +209,9 @@ void CompareWorkload(const ProfiledWorkload& loaded,
   const Cluster cluster =
       LoadCluster(SourceFolder() + "/configs/clusters/" + cluster_file + ".yaml");
   const std::optional<Profile> fast = profile ? std::optional(WithFastHost(*profile)) : profile;
-  CompareWalk({graph, profile ? &*profile : nullptr, cluster}, space);
-  const Walked walked = CompareWalk({graph, fast ? &*fast : nullptr, WithFastHost(cluster)}, space);
+  CompareWalk({graph, profile ? &*profile : nullptr, cluster}, space, cluster.gpus());
+  const Walked walked =
+      CompareWalk({graph, fast ? &*fast : nullptr, WithFastHost(cluster)}, space, cluster.gpus());
   EXPECT_GE(walked.folded, walked.with_default_allocator);
 }
 
@@ -266,6 +267,22 @@ TEST(FoldedCompiledTest, PlansWithDeepSpeedsHandlingOfGradientsScoreAsSimulated)
       CompareWorkload(TakeForm(Loaded(folder), {Backend::kInductor, 3}, std::cerr), "h200-4",
                       space);
     }
+  }
+}
+
+// One rank has no peer to copy from.
+TEST(FoldedOneRankTest, PlansWithCopyEnginesScoreAsSimulated) {
+  const Cluster cluster = LoadCluster(SourceFolder() + "/configs/clusters/h200-4.yaml");
+  for (const char* engine : {"nccl", "copy_engine"}) {
+    SearchSpace space = SpaceOf({{"stage", 3}, {"gather_engine", engine}});
+    for (ScheduleOptions& options : space.options) {
+      options.backend = Backend::kInductor;
+      options.gradient_handling = GradientHandling::kDeepSpeed;
+    }
+    const ProfiledWorkload loaded =
+        TakeForm(Loaded("tiny-llama"), {Backend::kInductor, 3}, std::cerr);
+    const Profile* profile = loaded.profile ? &*loaded.profile : nullptr;
+    CompareWalk({loaded.workload.graph, profile, cluster}, space, 1);
   }
 }
 
