@@ -9,7 +9,7 @@ cd "$(dirname "$0")/../.."
 plans=(model/ir/option_table.cpp model/ir/plan_options.cpp model/ir/plan_reader.cpp model/ir/plan_spec_reader.cpp model/passes/pass_list.cpp)
 values=(model/ir/schedule.cpp model/ir/dtype.cpp)
 case "$1" in
-  cluster) sources=(model/cost/*.h model/cost/*.cpp "${values[@]}") ;;
+  cluster) sources=(model/machine/*.h model/machine/*.cpp model/cost/*.h model/cost/*.cpp "${values[@]}") ;;
   plan) sources=("${plans[@]}" "${values[@]}") ;;
   space) sources=(sim/search/space.cpp "${plans[@]}" "${values[@]}") ;;
   graph) sources=(model/ir/graph_reader.cpp model/ir/argument_reader.cpp model/ir/graph.cpp "${values[@]}") ;;
