@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 
 #include <ATen/ops/_chunk_cat.h>
 #include <ATen/ops/_foreach_add.h>
@@ -17,28 +18,26 @@
 namespace dcsim::exec {
 namespace {
 
-std::int64_t ShardElements(const ExecutorState& state, const CollectiveCall& call) {
-  return call.elements / state.ranks();
+/// Elements that a rank has of each parameter of a group.
+std::vector<std::int64_t> ShardSizes(const ExecutorState& state, const Collective& group) {
+  std::vector<std::int64_t> sizes;
+  for (const CollectiveCall& call : group.calls) {
+    sizes.push_back(call.elements / state.ranks());
+  }
+  return sizes;
 }
 
 /// Elements that a rank has of a group.
 std::int64_t OwnElements(const ExecutorState& state, const Collective& group) {
-  std::int64_t elements = 0;
-  for (const CollectiveCall& call : group.calls) {
-    elements += ShardElements(state, call);
-  }
-  return elements;
+  const auto sizes = ShardSizes(state, group);
+  return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
 }
 
-/// Of a tensor [..., own elements of a group]: each parameter's part.
+/// Of a tensor of a group's own elements: each parameter's part.
 std::vector<at::Tensor> PartsOf(const ExecutorState& state,
                                 const Collective& group,
                                 const at::Tensor& tensor) {
-  std::vector<std::int64_t> sizes;
-  for (const CollectiveCall& call : group.calls) {
-    sizes.push_back(ShardElements(state, call));
-  }
-  return tensor.split_with_sizes(sizes, -1);
+  return tensor.split_with_sizes(ShardSizes(state, group));
 }
 
 const Collective& GroupOf(const ExecutorState& state, TaskId id) {
@@ -198,12 +197,9 @@ void ExecuteGatherCopyOut(ExecutorState& state, TaskId id) {
     wholes.front().view(-1).copy_(SourceParts(state, id, group).front());
     return;
   }
-  std::vector<std::int64_t> sizes;
-  for (const CollectiveCall& call : group.calls) {
-    sizes.push_back(ShardElements(state, call));
-  }
   const at::Tensor& output = state.buffers[UsedBuffer(state, id, false).index()];
-  at::split_with_sizes_copy_out(wholes, output.view({state.ranks(), -1}), sizes, 1);
+  at::split_with_sizes_copy_out(wholes, output.view({state.ranks(), -1}), ShardSizes(state, group),
+                                1);
 }
 
 void ExecuteReduceCopyIn(ExecutorState& state, TaskId id) {

@@ -136,15 +136,19 @@ LoadedSearch LoadSearch(const SearchQuestion& question, std::ostream& notes) {
   plans.insert(plans.begin(), question.baseline);
   const AskedForm form = SearchForm(question.backend, plans, space,
                                     DeepSpeedJobOf(recorded.graph, ranks, BatchSizes::kFile));
-  std::optional<Graph> operators = recorded.graph;
-  std::optional<ProfiledWorkload> layers = FindLayers({recorded, measured}, notes);
-  auto [workload, profile] = TakeForm({std::move(recorded), std::move(measured)}, form, notes);
-  if (!workload.graph.compiled) {
-    operators.reset();
-    layers.reset();
-  } else if (SearchCompiled(workload.graph, space)) {
-    notes << "search: over ZeRO-3; stages 1 and 2 have another compiled graph, which a space "
-             "of these stages searches\n";
+  ProfiledWorkload as_recorded{std::move(recorded), std::move(measured)};
+  auto [workload, profile] = TakeForm(as_recorded, form, notes);
+  std::optional<Graph> operators;
+  std::optional<ProfiledWorkload> layers;
+  if (workload.graph.compiled) {
+    if (SearchCompiled(workload.graph, space)) {
+      notes << "search: over ZeRO-3; stages 1 and 2 have another compiled graph, which a space "
+               "of these stages searches\n";
+    }
+    if (question.baseline.empty()) {
+      layers = FindLayers(as_recorded, notes);
+    }
+    operators = std::move(as_recorded.workload.graph);
   }
   const bool lacks_copies = LeaveOutUnmeasuredCopies(cluster, ranks, space);
   LoadedSearch loaded{std::move(workload),

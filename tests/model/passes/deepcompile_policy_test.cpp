@@ -14,6 +14,7 @@
 #include "model/passes/resolve.h"
 #include "model/passes/verify.h"
 #include "sim/analysis/policy_measurements.h"
+#include "tests/support/event_text.h"
 #include "tests/support/source_folder.h"
 #include "tests/support/tiny_graphs.h"
 #include "tests/support/workloads.h"
@@ -30,20 +31,9 @@ PlanSpec SpecOf(const std::string& policy, int stage) {
   return spec;
 }
 
-/// Events of a graph as words: "G3" gathers parameter 3 ("G3,4" two at once), W waits, F frees, R
-/// reduces; "|" is an op.
+/// Events of a graph by numbers of parameters: "G3" gathers parameter 3.
 std::string EventText(const GraphPlan& plan) {
-  std::string text;
-  std::size_t position = 0;
-  for (const GraphEvent& event : plan.events) {
-    text.append(event.position - position, '|');
-    position = event.position;
-    text += "GWFR"[static_cast<std::size_t>(event.kind)];
-    for (const ParamId id : event.params) {
-      text += std::to_string(id.index()) + (id == event.params.back() ? "" : ",");
-    }
-  }
-  return text + std::string(plan.order.size() - position, '|');
+  return EventText(plan, [](ParamId id) { return std::to_string(id.index()); });
 }
 
 /// A machine on which every op takes 1 us, and an all-gather 20 us and 1 ns a byte.

@@ -5,7 +5,6 @@ Its graphs are split, and decomposed as Inductor decomposes: those of a running 
 
 from __future__ import annotations
 
-import base64
 import operator
 from typing import Any
 
@@ -73,7 +72,8 @@ class WrittenStep:
         for entry in self.document["params"]:
             whole = self._input(entry["value"]).to("meta").requires_grad_(entry["requires_grad"])
             parameters.append((entry["name"], whole, entry.get("tied", [])))
-        buffers = {entry["name"]: self._buffer(entry) for entry in self.document["buffers"]}
+        data = Interpreter.of(self.document, torch.device("cpu")).buffers()
+        buffers = {entry["name"]: data[entry["value"]] for entry in self.document["buffers"]}
         fills = {entry["name"]: Fill(entry["fill"].get("vocabulary")) for entry in self.document["inputs"]}
         return Contents(parameters=parameters, buffers=buffers, fills=fills)
 
@@ -114,12 +114,6 @@ class WrittenStep:
                 layout = (entry["shape"], entry["strides"], entry["offset"])
                 self._tensors[value] = self._storages[key].as_strided(*layout)
         return self._tensors[value]
-
-    def _buffer(self, entry: dict[str, Any]) -> Tensor:
-        value = self.document["values"][entry["value"]]
-        dtype, data = getattr(torch, value["dtype"]), bytearray(base64.b64decode(entry["data"]))
-        plain = torch.frombuffer(data, dtype=dtype) if data else torch.empty(0, dtype=dtype)
-        return torch.empty_strided(value["shape"], value["strides"], dtype=dtype).copy_(plain.reshape(value["shape"]))
 
     def _placeholders_alone(self) -> GraphModule:
         graph = Graph()
