@@ -161,9 +161,9 @@ TEST(FsdpPolicyTest, MultiTensorLaunches) {
     return MultiTensorLaunches(sizes, lists);
   };
   EXPECT_EQ(launches({1}, 2), 1);
-  EXPECT_EQ(launches({320 * 65536}, 2), 1);
-  EXPECT_EQ(launches({320 * 65536, 1}, 2), 2);
-  EXPECT_EQ(launches({320 * 65536 + 1}, 2), 2);
+  EXPECT_EQ(launches({std::int64_t{320} * 65536}, 2), 1);
+  EXPECT_EQ(launches({std::int64_t{320} * 65536, 1}, 2), 2);
+  EXPECT_EQ(launches({std::int64_t{320} * 65536 + 1}, 2), 2);
   EXPECT_EQ(launches(std::vector<std::int64_t>(64, 1), 2), 1);
   EXPECT_EQ(launches(std::vector<std::int64_t>(65, 1), 2), 2);
   EXPECT_EQ(launches(std::vector<std::int64_t>(72, 1), 4), 2);
