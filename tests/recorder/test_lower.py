@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ from dcrecord.building import build_without_weights
 from dcrecord.capture import Captured
 from dcrecord.command_line import main
 from dcrecord.errors import RecorderError
-from dcrecord.graph_file import GRAPH_FILE, to_bytes
+from dcrecord.graph_file import COMPILED_FILES, GRAPH_FILE, read_document, to_bytes
 from dcrecord.inductor import lowering, record
 from dcrecord.lower_command import form_of
 from dcrecord.options import Reporter
@@ -47,6 +49,18 @@ class Attending(nn.Module):
         gate, up = self.gated(x).chunk(2, dim=-1)
         positions = torch.arange(tokens.shape[1]).unsqueeze(1)
         return ((nn.functional.silu(gate) * up + positions) * self.scale).float().square().mean()
+
+
+class Rotated(nn.Module):
+    """Halves of a tensor that change places, whose gradients are scattered into zeros."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mixed = nn.Linear(32, 32)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.mixed(x)
+        return (x * x.sin() + torch.cat((-x[..., 16:], x[..., :16]), -1) * x.cos()).float().square().mean()
 
 
 class Convolved(nn.Module):
@@ -133,6 +147,17 @@ def test_graphs_that_are_split_already_give_the_same_kernels(make: Any, example:
     assert launched(again) == launched(form)
     kinds = [[output["kind"] for output in graph["outputs"]] for graph in form["graphs"]]
     assert [[output["kind"] for output in graph["outputs"]] for graph in again["graphs"]] == kinds
+
+
+def test_a_process_of_its_own_lowers_them_too(tmp_path: Path) -> None:
+    """As rank 0 starts it: nothing before has looked for CUDA."""
+    written, form = recorded(Rotated, torch.randn(2, 16, 32, dtype=torch.bfloat16), "bfloat16")
+    assert any("slice_scatter" in schema for schema in written["schemas"])
+    (tmp_path / GRAPH_FILE).write_bytes(to_bytes(written, compressed=True))
+    command = [sys.executable, "-m", "dcrecord", "lower", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert launched(read_document(tmp_path / COMPILED_FILES["zero3"])) == launched(form)
 
 
 def test_a_workload_of_the_recorders_own_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -83,6 +83,9 @@ def _replace_torch(stack: ExitStack, properties: Any) -> None:
     # Dynamo asks an accelerator for its current stream; a fake tensor makes a real one where there is a GPU.
     _replace(stack, torch.accelerator, is_available=lambda: False)
     _replace(stack, fake_tensor, init_gpu_context=lambda device: None)
+    # The method sets CUDA's device, which the operator does not; Inductor looks with it whether scattered shapes fit.
+    copy = torch.ops.aten.copy_.default
+    stack.enter_context(mock.patch.object(fake_tensor.FakeTensor, "copy_", lambda self, *given: copy(self, *given)))
 
 
 def _replace_device_interface(stack: ExitStack, properties: Any) -> None:
