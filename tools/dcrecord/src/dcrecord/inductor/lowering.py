@@ -17,16 +17,15 @@ from torch.fx import GraphModule, Node
 from dcrecord.errors import RecorderError
 from dcrecord.inductor.joint_on_cuda import CudaJoint
 from dcrecord.inductor.lines import Captured, Program, capturing
+from dcrecord.inductor.padding import padding_by_rule
 from dcrecord.inductor.regions import keep_between_regions, part_regions, running_the_rest
 from dcrecord.inductor.releases import insert_releases, register_release
 from dcrecord.partition import mark_parameter_aliases
 
 _PREFIX = "TORCHINDUCTOR_"
 _HARMLESS = (_PREFIX + "CACHE_DIR",)
-# Nothing is kept, nothing is measured on a device, and no process but this one compiles. `shape_padding` times padded
-# products on a GPU to decide, so it is off.
+# Nothing is kept, nothing is measured on a device, and no process but this one compiles.
 _PINNED: dict[str, Any] = {
-    "shape_padding": False,
     "size_asserts": False,
     "alignment_asserts": False,
     "compile_threads": 1,
@@ -134,6 +133,7 @@ def _settings(target: Target) -> Iterator[None]:
         tempfile.TemporaryDirectory() as folder,
         mock.patch.dict(os.environ, {"TORCHINDUCTOR_CACHE_DIR": folder}),
         config.patch(target.settings),
+        padding_by_rule(),
         # DeepCompile's operators have results that nobody reads.
         mock.patch.object(Scheduler, "dead_node_elimination", lambda _: None),
     ):
