@@ -2,11 +2,13 @@
 """A found schedule inside DeepSpeed, on GPUs: records a job, searches, trains with the plan, beside DeepCompile's own schedule.
 
     python3 tests/gpu/deepspeed_bridge.py --gpus 1 --wheels WHEELS --dc-sim build/dev/bin/dc-sim --out FOLDER
+    python3 tests/gpu/deepspeed_bridge.py --wheels WHEELS --jobs llama-3.2-1b:default:1,own:gathers,own:best.json --out FOLDER
 
 From the source folder; python3 has torch 2.11 and transformers, WHEELS holds DeepSpeed and what it needs and that Python lacks.
 For each model the first job trains with DeepCompile's own schedule and records itself, dc-sim searches on that recording,
-and the second job trains with what was found. FOLDER gets results.jsonl (a line a job), the recordings, the plans and the
-logs. A job that does not fit into what is left of --limit is left out, and said so. Ends with 1 where a job failed.
+and the second job trains with what was found. --jobs names jobs instead, and nothing is searched.
+FOLDER gets results.jsonl (a line a job), the recordings, the plans and the logs. A job that does not fit into what is left of
+--limit is left out, and said so. Ends with 1 where a job failed.
 """
 
 from __future__ import annotations
@@ -18,11 +20,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 # Seconds that a job may take: compiling twice takes most of it.
-MOST_FOR_A_JOB = 280
+MOST_FOR_A_JOB = 330
 LEAST_FOR_A_JOB = 60
 
 
@@ -35,10 +38,11 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--cluster", type=Path, help="configs/clusters/h200-GPUS.yaml if left out")
     parser.add_argument("--steps", type=int, default=50)
     parser.add_argument("--schedules", type=int, default=20000)
-    parser.add_argument("--stages", default="", help="such as 1,2: DeepCompile with these ZeRO stages; no search")
-    parser.add_argument("--eager-stages", default="", help="such as 1,3: DeepSpeed without DeepCompile; no search")
-    parser.add_argument("--plans", nargs="*", type=Path, default=[], help="train with these; no search")
-    parser.add_argument("--beside", default="", help="such as default,gathers: train with DeepSpeed's own schedules; no search")
+    parser.add_argument(
+        "--jobs",
+        default="",
+        help="MODEL:MODE or MODEL:MODE:STAGE, by commas; modes of deepspeed_job.py, or the file of a plan",
+    )
     parser.add_argument("--repeat", action="store_true", help="DeepSpeed's own schedule once more: what two runs differ by")
     parser.add_argument("--trace", action="store_true", help="each job ends with a step that PyTorch's profiler traces")
     parser.add_argument(
@@ -57,6 +61,21 @@ def name_of(model: str) -> str:
     return Path(model).parent.name if model.endswith(".py") else model
 
 
+@dataclass(frozen=True)
+class Asked:
+    """A job of --jobs."""
+
+    model: str
+    mode: str
+    stage: str = "3"
+    plan: str = ""
+
+    @staticmethod
+    def read(text: str) -> Asked:
+        model, mode, *stage = text.split(":")
+        return Asked(model, "plan", plan=mode) if mode.endswith(".json") else Asked(model, mode, *stage)
+
+
 class Bridge:
     """One run of this script."""
 
@@ -67,7 +86,7 @@ class Bridge:
         self.out = arguments.out.absolute()
         self.out.mkdir(parents=True, exist_ok=True)
         self.site = Path(tempfile.mkdtemp(prefix="deepspeed-"))
-        path = [ROOT / "tools/python/src", ROOT / "tools/dcrecord/src", self.site, os.environ.get("PYTHONPATH", "")]
+        path = [ROOT / "tools/python/src", ROOT / "tools/dcrecord/src", ROOT / "tools/oracles", self.site, os.environ.get("PYTHONPATH", "")]
         self.environment = dict(
             os.environ,
             PYTHONPATH=os.pathsep.join(map(str, path)),
@@ -123,7 +142,7 @@ class Bridge:
         pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-compile", "--upgrade"]
         build = "from deepspeed.ops.op_builder.dc import DeepCompileBuilder; DeepCompileBuilder().load()"
         installed = self.run("wheels", [*pip, "--target", str(self.site), *wheels])
-        if self.arguments.eager_stages and not (self.arguments.stages or self.arguments.plans or self.arguments.beside):
+        if self.arguments.jobs and all(job.mode == "eager" for job in map(Asked.read, self.arguments.jobs.split(","))):
             return installed
         return installed and self.run("building DeepCompile's operators", [sys.executable, "-c", build])
 
@@ -131,8 +150,8 @@ class Bridge:
         if self.left() < LEAST_FOR_A_JOB:
             self.say(f"{model}, {mode}: left out, {self.left():.0f} s are left")
             return False
-        command = [sys.executable, "-m", "torch.distributed.run", f"--nproc_per_node={self.arguments.gpus}"]
-        command += ["--master_port=29517", "tests/gpu/deepspeed_job.py", "--model", model, "--mode", mode, "--stage", stage, *extra]
+        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={self.arguments.gpus}"]
+        command += ["tests/gpu/deepspeed_job.py", "--model", model, "--mode", mode, "--stage", stage, *extra]
         command += ["--steps", str(self.arguments.steps), "--out", str(self.out / "results.jsonl")]
         case = f"{name_of(model)}-stage{stage}-{mode}.json"
         if self.arguments.predictions and (self.arguments.predictions / case).exists():
@@ -154,25 +173,30 @@ class Bridge:
             if self.arguments.calibrate:
                 command = [sys.executable, "-m", "dcsim_deepspeed", "calibrate", "--out", str(self.out / "host.yaml")]
                 self.run("calibrate", [*command, "--samples", str(self.out / "host.json")], 120)
-            for model in self.arguments.models.split(","):
-                name = name_of(model)
-                plan = self.out / f"{name}.plan.json"
-                for stage in filter(None, self.arguments.stages.split(",")):
-                    self.job(model, "default", stage=stage)
-                for stage in filter(None, self.arguments.eager_stages.split(",")):
-                    self.job(model, "eager", stage=stage)
-                for path in self.arguments.plans:
-                    self.job(model, "plan", "--plan", str(path.absolute()))
-                for mode in filter(None, self.arguments.beside.split(",")):
-                    self.job(model, mode)
-                if self.arguments.plans or self.arguments.stages or self.arguments.eager_stages or self.arguments.beside:
-                    continue
-                if self.job(model, "record", "--folder", str(self.out / name)) and self.search(name, plan):
-                    self.job(model, "plan", "--plan", str(plan))
-                if self.arguments.repeat:
-                    self.job(model, "default")
+            if self.arguments.jobs:
+                self.asked()
+            else:
+                self.searched()
         self.compare()
         return 1 if self.failed else 0
+
+    def asked(self) -> None:
+        for asked in map(Asked.read, self.arguments.jobs.split(",")):
+            extra = []
+            if asked.mode == "record":
+                extra = ["--folder", str(self.out / name_of(asked.model))]
+            elif asked.mode == "plan":
+                extra = ["--plan", str(Path(asked.plan).absolute())]
+            self.job(asked.model, asked.mode, *extra, stage=asked.stage)
+
+    def searched(self) -> None:
+        for model in self.arguments.models.split(","):
+            name = name_of(model)
+            plan = self.out / f"{name}.plan.json"
+            if self.job(model, "record", "--folder", str(self.out / name)) and self.search(name, plan):
+                self.job(model, "plan", "--plan", str(plan))
+            if self.arguments.repeat:
+                self.job(model, "default")
 
     def compare(self) -> None:
         """One line a job, and by how much the losses of a model's jobs differ at most."""

@@ -27,6 +27,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from gpu_clock import GpuClock
 from torch import nn
 
 # (sequences of a micro-step on each rank, tokens of one) by model.
@@ -293,14 +294,20 @@ def trace(step: Callable[[], torch.Tensor], path: Path) -> None:
             profiler.step()
 
 
-def train_unwatched(engine: Any, step: Callable[[], torch.Tensor], predicted: str, measured: str) -> None:
-    """Step behind step, as users train: nothing waits for the GPU in between."""
+def train_unwatched(engine: Any, step: Callable[[], torch.Tensor], predicted: str, measured: str) -> dict[str, float]:
+    """Step behind step, as users train: nothing waits for the GPU in between. Gives the GPU's clock and power, of further
+    steps: who reads them holds locks that launches need."""
     import dcsim_deepspeed
 
-    skip, steps = 3, 20
+    skip, steps, with_clock = 3, 20, 15
     dcsim_deepspeed.measure(engine, measured, predicted, steps, skip)
     for _ in range(skip + steps):
         step()
+    with GpuClock() as clock:
+        for _ in range(with_clock):
+            step()
+        torch.cuda.synchronize()
+    return clock.result()
 
 
 def describe(engine: Any, arguments: argparse.Namespace, name: str, shape: torch.Size) -> dict[str, Any]:
@@ -359,14 +366,14 @@ def main() -> None:
     peaks: list[Any] = [None] * dist.get_world_size()
     dist.all_gather_object(peaks, (measured["peak_allocated_bytes"], measured["peak_reserved_bytes"]))
     measured["peak_allocated_bytes"], measured["peak_reserved_bytes"] = map(max, zip(*peaks))
+    if arguments.predicted:
+        measured["clock"] = train_unwatched(engine, step, arguments.predicted, arguments.measured)
     if dist.get_rank() == 0:
         report = getattr(engine, "dcsim_report", None)
         line = {**describe(engine, arguments, job.name, shape), **measured, "report": report.to_json() if report else None}
         with open(arguments.out, "a", encoding="utf-8") as stream:
             stream.write(json.dumps(line) + "\n")
         print(report or "DeepSpeed's own schedule", flush=True)
-    if arguments.predicted:
-        train_unwatched(engine, step, arguments.predicted, arguments.measured)
     if arguments.trace:
         Path(arguments.trace).mkdir(parents=True, exist_ok=True)
         mode = Path(arguments.plan).stem if arguments.plan else arguments.mode

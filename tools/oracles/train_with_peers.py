@@ -7,6 +7,7 @@
 `fsdp2` and `deepspeed` time eager training of the named architecture with random weights. `ddp` trains the module from the
 weights and inputs of the reference training (docs/reference/formats.md), so its losses stand beside those of `dc-run step`.
 All use AdamW (fused) on float32 masters, bfloat16 compute, no activation checkpointing, no clipping.
+`--clock` adds steps that nothing waits for in between, with the GPU's clock and power; `--trace` a step by PyTorch's profiler.
 Needs torch, transformers and, for `deepspeed`, DeepSpeed; PYTHONPATH must hold tools/dcrecord/src.
 """
 
@@ -32,6 +33,7 @@ from dcrecord.outputs import split_loss
 from dcrecord.reference_training import AdamW, seeded_input, seeded_parameter
 from dcrecord.transformers_attention import plain_attention
 from dcrecord.workload import Workload
+from gpu_clock import GpuClock
 from torch import Tensor, nn
 
 CONSTANTS = AdamW()
@@ -98,6 +100,51 @@ def timed(step: Callable[[int], Any], arguments: argparse.Namespace) -> dict[str
     }
 
 
+def back_to_back(step: Callable[[int], Any], steps: int) -> dict[str, Any]:
+    """Time of steps behind each other, by events between them; then the GPU's clock in as many more, since who reads it
+    holds locks that launches need."""
+    events = [torch.cuda.Event(enable_timing=True) for _ in range(steps + 1)]
+    dist.barrier()
+    for index, event in enumerate(events):
+        event.record()
+        if index < steps:
+            step(index)
+    with GpuClock() as clock:
+        for index in range(steps):
+            step(index)
+        torch.cuda.synchronize()
+    times = [before.elapsed_time(after) * 1e6 for before, after in zip(events, events[1:])]
+    return {"step_time_ns": round(statistics.median(times)), "step_times_ns": [round(each) for each in times], **clock.result()}
+
+
+def trace(step: Callable[[int], Any], path: str) -> None:
+    """The second of two steps: the profiler's first one is slow."""
+    from torch.profiler import ProfilerActivity, profile, schedule
+
+    with profile(
+        activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA],
+        schedule=schedule(wait=0, warmup=1, active=1),
+        on_trace_ready=lambda done: done.export_chrome_trace(path),
+    ) as profiler:
+        for index in range(2):
+            torch.cuda.synchronize()
+            dist.barrier()
+            step(index)
+            torch.cuda.synchronize()
+            profiler.step()
+
+
+def measured(step: Callable[[int], Any], arguments: argparse.Namespace) -> dict[str, Any]:
+    result = timed(step, arguments)
+    if arguments.clock:
+        result["back_to_back"] = back_to_back(step, arguments.clock)
+    if arguments.trace and dist.get_rank() == 0:
+        trace(step, arguments.trace)
+    elif arguments.trace:
+        trace(step, os.devnull)
+    return result
+
+
 def train_fsdp2(arguments: argparse.Namespace) -> dict[str, Any]:
     from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
@@ -122,7 +169,7 @@ def train_fsdp2(arguments: argparse.Namespace) -> dict[str, Any]:
         optimizer.zero_grad(set_to_none=True)
 
     with plain_attention(workload.body, "flash"):
-        return timed(step, arguments)
+        return measured(step, arguments)
 
 
 def make_workload_buffers(arguments: argparse.Namespace) -> dict[str, Tensor]:
@@ -162,7 +209,7 @@ def train_deepspeed(arguments: argparse.Namespace) -> dict[str, Any]:
         engine.step()
 
     with plain_attention(workload.body, "flash"):
-        return timed(step, arguments)
+        return measured(step, arguments)
 
 
 def train_ddp(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -212,6 +259,8 @@ def main() -> None:
     parser.add_argument("--no-reshard", action="store_true", help="fsdp2: keep parameters after the forward")
     parser.add_argument("--warmup", type=int, default=5)
     parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--clock", type=int, default=0, help="fsdp2, deepspeed: steps behind one another, and as many with the clock read")
+    parser.add_argument("--trace", default="", help="fsdp2, deepspeed: rank 0's step, .json or .json.gz")
     parser.add_argument("-o", "--out", required=True)
     arguments = parser.parse_args()
     torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
