@@ -69,10 +69,10 @@ class OpLabels : public OpListener {
 
 /// A workload on the GPU, ready to run.
 struct Subject {
-  Subject(const Graph& graph, std::uint64_t seed)
+  Subject(const Graph& graph, const ProfileSettings& settings)
       : device(c10::kCUDA, c10::cuda::current_device()),
-        params(MakeParams(graph, seed)),
-        runner(graph, device, params) {}
+        params(MakeParams(graph, settings.seed)),
+        runner(graph, device, params, settings.binaries) {}
 
   std::vector<at::Tensor> MakeParams(const Graph& graph, std::uint64_t seed) const {
     std::vector<at::Tensor> made;
@@ -332,7 +332,7 @@ std::vector<OpId> ShiftedOps(const Graph& graph) {
 
 Profile ProfileWorkload(const Graph& graph, const ProfileSettings& settings) {
   settings.report("building weights");
-  Subject subject(graph, settings.seed);
+  Subject subject(graph, settings);
   settings.report("training");
   Train(subject, graph, settings);
   settings.report("warming up");

@@ -3,6 +3,7 @@
 #include <functional>
 #include <string>
 
+#include "exec/interpreter/kernel_binaries.h"
 #include "model/ir/graph.h"
 #include "model/ir/profile.h"
 
@@ -15,6 +16,7 @@ struct ProfileSettings {
   double learning_rate = 1e-4;
   int steps = 10;  // with kernel records; also of the host's and of the undisturbed step's time
   std::uint64_t seed = 0;
+  const KernelBinaries* binaries = nullptr;  // of a compiled graph
   std::function<void(const std::string&)> report = [](const std::string&) {
   };  // progress, a line each
 };

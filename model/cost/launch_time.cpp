@@ -11,6 +11,8 @@ namespace dcsim {
 namespace {
 
 constexpr std::int64_t kCache = std::int64_t{50} << 20;  // L2 of an H100 or H200
+constexpr std::int64_t kThreads = 2048;                  // of a multiprocessor
+constexpr std::int64_t kWarp = 32;
 
 /// A launch of a graph with its kernel.
 struct Launched {
@@ -32,8 +34,18 @@ struct Launched {
     const auto found = kernel.configs.front().find(name);
     return found == kernel.configs.front().end() ? 1 : std::max<std::int64_t>(1, found->second);
   }
+  bool Sets(const std::string& name) const { return kernel.configs.front().contains(name); }
   std::int64_t written_elements() const {
     return Number("xnumel") * Number("ynumel") * Number("znumel");
+  }
+  /// Of a thread block.
+  std::int64_t threads() const { return kWarp * Setting("num_warps"); }
+  std::int64_t blocks() const {
+    const auto along = [&](std::string_view numel, const std::string& block) {
+      return (Number(numel) + Setting(block) - 1) / Setting(block);
+    };
+    return along("xnumel", Sets("RSPLIT_SIZE") ? "RSPLIT_SIZE" : "XBLOCK") *
+           along("ynumel", "YBLOCK") * along("znumel", "ZBLOCK");
   }
 };
 
@@ -62,26 +74,34 @@ double ComputingSeconds(const Launched& of, const TritonRates& rates) {
 /// Whether what thread blocks have in work at a time is too much for a second loop to find it in
 /// the cache.
 bool LeavesCache(const Launched& of, Bytes argument, const GpuSpec& gpu) {
-  constexpr std::int64_t kThreads = 2048;  // of a multiprocessor
-  constexpr std::int64_t kWarp = 32;
   const std::int64_t rows = of.written_elements();
   const std::int64_t blocks =
-      gpu.multiprocessors * std::max<std::int64_t>(1, kThreads / (kWarp * of.Setting("num_warps")));
+      gpu.multiprocessors * std::max<std::int64_t>(1, kThreads / of.threads());
   const std::int64_t in_work = std::min(rows, blocks * of.Setting("XBLOCK"));
   return of.Number("r0_numel") > of.Setting("R0_BLOCK") &&
          argument.count() / rows * in_work > kCache;
 }
 
-double ShareOf(KernelKind kind, const TritonRates& rates) {
-  switch (kind) {
+/// Of the bandwidth, where there are threads enough.
+double ShareOf(const Launched& of, const TritonRates& rates) {
+  // Blocks of so many results lie along what is contiguous, and reduce along something else.
+  constexpr std::int64_t kOuterBlock = 16;
+  switch (of.kernel.kind) {
     case KernelKind::kPointwise:
-      return rates.pointwise;
+      return of.Sets("YBLOCK") ? rates.tiles : rates.pointwise;
     case KernelKind::kReduction:
-      return rates.reduction;
+      return of.Setting("XBLOCK") >= kOuterBlock ? rates.outer_reduction : rates.reduction;
     case KernelKind::kPersistentReduction:
-      return rates.persistent_reduction;
+      return of.Sets("RSPLIT_SIZE") ? rates.split_reduction : rates.persistent_reduction;
   }
   return 1;
+}
+
+/// What a launch of few threads reaches of its share.
+double Occupied(const Launched& of, const TritonRates& rates, const GpuSpec& gpu) {
+  const double full =
+      static_cast<double>(gpu.multiprocessors) * static_cast<double>(kThreads) * rates.full_threads;
+  return std::min(1.0, static_cast<double>(of.blocks() * of.threads()) / full);
 }
 
 }  // namespace
@@ -106,7 +126,8 @@ std::optional<double> LaunchSeconds(const KernelTraits& of, const GpuSpec& gpu) 
   }
   const TritonRates& rates = *gpu.kernels->triton;
   const Launched launched = Find(of);
-  const double moving = TransferSeconds(bytes, gpu, ShareOf(launched.kernel.kind, rates));
+  const double share = ShareOf(launched, rates) * Occupied(launched, rates, gpu);
+  const double moving = TransferSeconds(bytes, gpu, share);
   return rates.start.seconds() + std::max(moving, ComputingSeconds(launched, rates));
 }
 

@@ -13,8 +13,12 @@ struct GpuSpec;
 /// Triton kernels that Inductor writes: shares of the bandwidth by kind, and what they compute.
 struct TritonRates {
   double pointwise = 1;
+  double tiles = 1;  // of pointwise kernels whose blocks go along two dimensions, as transposes do
   double reduction = 1;
+  double outer_reduction = 1;  // along a dimension that is not the last
   double persistent_reduction = 1;
+  double split_reduction = 1;  // persistent, with sums along the other dimension in the same loop
+  double full_threads = 1;     // of the threads that a GPU holds, from which on the shares hold
   double trigonometric_per_second = 0;  // sines and cosines
   double error_functions_per_second = 0;
   double exponentials_per_second = 0;
@@ -23,9 +27,12 @@ struct TritonRates {
 
   static constexpr auto Fields() {
     return std::tuple(
-        ShareField("pointwise", &TritonRates::pointwise),
+        ShareField("pointwise", &TritonRates::pointwise), ShareField("tiles", &TritonRates::tiles),
         ShareField("reduction", &TritonRates::reduction),
+        ShareField("outer_reduction", &TritonRates::outer_reduction),
         ShareField("persistent_reduction", &TritonRates::persistent_reduction),
+        ShareField("split_reduction", &TritonRates::split_reduction),
+        ShareField("full_threads", &TritonRates::full_threads),
         PositiveField("trigonometric_per_second", &TritonRates::trigonometric_per_second),
         PositiveField("error_functions_per_second", &TritonRates::error_functions_per_second),
         PositiveField("exponentials_per_second", &TritonRates::exponentials_per_second),
@@ -40,8 +47,8 @@ struct TritonRates {
 Bytes LaunchedBytes(const KernelTraits& of, const GpuSpec& gpu);
 
 /// Seconds that it takes: start, then bytes at the share of the bandwidth that kernels of its kind
-/// reach, or what it computes at those rates, whichever is longer (GpuSpec::kernels, triton);
-/// without those rates all bytes at `bandwidth_efficiency`.
+/// reach, less where it has too few threads for that, or what it computes at those rates, whichever
+/// is longer (GpuSpec::kernels, triton); without those rates all bytes at `bandwidth_efficiency`.
 std::optional<double> LaunchSeconds(const KernelTraits& of, const GpuSpec& gpu);
 
 }  // namespace dcsim

@@ -40,6 +40,10 @@ double ProfiledShare(const Graph& graph, const Profile* profile, const GpuSpec& 
   if (profile == nullptr || profile->sm_clock_mhz <= 0) {
     return 1;
   }
+  // A part of the ops does not say what all of them took: products take more than the rest.
+  if (profile->borrowed_from) {
+    return ProfiledShare(profile->borrowed_from->graph, &profile->borrowed_from->profile, gpu);
+  }
   double expected = 0;
   for (const OpProfile& op : profile->ops) {
     expected +=

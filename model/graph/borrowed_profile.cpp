@@ -1,7 +1,9 @@
 #include "model/graph/borrowed_profile.h"
 
 #include <map>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "model/graph/step_facts.h"
 
@@ -43,15 +45,18 @@ Duration SumOf(const Profile& profile) {
 
 }  // namespace
 
-Profile BorrowProfile(const Profile& measured, const Graph& graph, const Graph& compiled) {
+Profile BorrowProfile(ProfiledGraph measured, const Graph& compiled) {
+  const auto from = std::make_shared<const ProfiledGraph>(std::move(measured));
+  const Profile& profile = from->profile;
   std::map<std::string, const OpProfile*> known;
-  for (const OpProfile& op : measured.ops) {
-    known.emplace(Describe(graph, op.op), &op);
+  for (const OpProfile& op : profile.ops) {
+    known.emplace(Describe(from->graph, op.op), &op);
   }
-  Profile borrowed = measured;
+  Profile borrowed = profile;
   borrowed.graph_hash = compiled.hash;
   borrowed.ops.clear();
   borrowed.side_by_side.clear();
+  borrowed.borrowed_from = from;
   const StepFacts facts = AnalyseStep(compiled);
   for (std::size_t i = 0; i < compiled.ops.size(); ++i) {
     const OpId id(i);
@@ -64,9 +69,9 @@ Profile BorrowProfile(const Profile& measured, const Graph& graph, const Graph& 
     }
   }
   // The share of the step in the sum of its ops tells what recording kernels costs.
-  const Duration all = SumOf(measured);
+  const Duration all = SumOf(profile);
   if (all > Duration()) {
-    const double share = measured.step_time.seconds() / all.seconds();
+    const double share = profile.step_time.seconds() / all.seconds();
     borrowed.step_time =
         Duration::FromNs(static_cast<std::int64_t>(SumOf(borrowed).seconds() * share * 1e9));
   }

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "model/base/ids.h"
 #include "model/base/units.h"
+#include "model/ir/graph.h"
 
 namespace dcsim {
 
@@ -39,6 +41,8 @@ struct OpProfile {
   std::vector<FootprintStep> footprint;
 };
 
+struct ProfiledGraph;
+
 /// Times and allocation footprints of a graph's ops on one kind of GPU; the optimizer's kernels are
 /// given per element. File form: dc-profile/1 (docs/reference/formats.md).
 struct Profile {
@@ -55,9 +59,18 @@ struct Profile {
   /// The same of ops that read a parameter which is at no multiple of 16 bytes where ZeRO-1 and 2
   /// keep them (model/graph/param_shifts.h), measured there.
   std::vector<OpProfile> side_by_side;
+  /// What BorrowProfile made this one of: all that ran while the clock was read; null where `ops`
+  /// themselves were measured.
+  std::shared_ptr<const ProfiledGraph> borrowed_from;
 
   /// The entry of an op, or null where it was not measured.
   const OpProfile* FindOp(OpId id) const;
+};
+
+/// A graph, and what was measured of it.
+struct ProfiledGraph {
+  Graph graph;
+  Profile profile;
 };
 
 /// The entry of an op among those in op order, or null.

@@ -21,7 +21,7 @@ std::vector<WorkCost> CostsAt(const Schedule& schedule,
 }
 
 /// While DeepSpeed's Python goes through the parameters, a GPU has next to nothing to do for tens
-/// of milliseconds, over which its limit does not average.
+/// of milliseconds, of which its limit averages over the last alone.
 bool HasLongRests(const Schedule& schedule) {
   return std::any_of(schedule.works().begin(), schedule.works().end(),
                      [](const Work& work) { return work.python != PythonCalls{}; });
@@ -47,6 +47,14 @@ Resting RestingKernels(const Schedule& schedule,
     }
   }
   return resting;
+}
+
+/// What a rest adds to the time over which the limit averages. From the clocks of four steps of
+/// DeepSpeed on one H200 (docs/design/costs/power.md).
+Duration Averaged(Duration rest) {
+  constexpr double kWindow = 0.016;  // s
+  return Duration::FromNs(
+      static_cast<std::int64_t>(1e9 * kWindow * (1 - std::exp(-rest.seconds() / kWindow))));
 }
 
 }  // namespace
@@ -77,9 +85,11 @@ ClockedCosts CostsAtClock(const Schedule& schedule, const PredictionInputs& inpu
     if (simulation.outcome != Outcome::kCompleted) {
       return {CostsAt(schedule, inputs, 0), 0};
     }
-    const Duration powered =
-        has_long_rests ? metrics.compute() + metrics.exposed_communication() - resting.time
-                       : simulation.measured_step_times(options.warmup_steps).front();
+    Duration powered = simulation.measured_step_times(options.warmup_steps).front();
+    if (has_long_rests) {
+      const Duration busy = metrics.compute() + metrics.exposed_communication() - resting.time;
+      powered = busy + Averaged(powered - busy);
+    }
     const double next = std::round(ClockWithinLimit(inputs.cluster, energy, powered));
     if (next == clock) {
       break;

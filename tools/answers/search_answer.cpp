@@ -124,7 +124,6 @@ SearchReport ReportSearch(const LoadedSearch& loaded,
 LoadedSearch LoadSearch(const SearchQuestion& question, std::ostream& notes) {
   Workload recorded = LoadWorkload(question.workload, question.sizes, notes);
   Cluster cluster = LoadChangedCluster(question.cluster, question.cluster_overrides);
-  auto measured = FindProfile(recorded, cluster.gpu.name, question.times);
   const int ranks = RanksFor(question.gpus, cluster);
   SearchSpace space = question.space.empty()
                           ? ReadSearchSpace(DefaultSearchSpace(), PointerLocator("default space"))
@@ -136,8 +135,11 @@ LoadedSearch LoadSearch(const SearchQuestion& question, std::ostream& notes) {
   plans.insert(plans.begin(), question.baseline);
   const AskedForm form = SearchForm(question.backend, plans, space,
                                     DeepSpeedJobOf(recorded.graph, ranks, BatchSizes::kFile));
-  ProfiledWorkload as_recorded{std::move(recorded), std::move(measured)};
-  auto [workload, profile] = TakeForm(as_recorded, form, notes);
+  const ProfiledWorkload as_recorded =
+      WithProfile(std::move(recorded), cluster.gpu.name, question.times);
+  ProfiledWorkload taken = TakeForm(as_recorded, form, notes);
+  Workload& workload = taken.workload;
+  std::optional<Profile>& profile = taken.profile;
   std::optional<Graph> operators;
   std::optional<ProfiledWorkload> layers;
   if (workload.graph.compiled) {

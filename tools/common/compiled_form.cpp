@@ -116,8 +116,15 @@ ProfiledWorkload TakeForm(ProfiledWorkload loaded, const AskedForm& form, std::o
                 ": expected a compiled form of the graph beside it, with the same name, "
                 "options, tokens and parameters; record both again");
   }
-  if (loaded.profile) {
-    loaded.profile = BorrowProfile(*loaded.profile, workload.graph, compiled.graph);
+  std::optional<Profile> own;
+  if (!loaded.gpu.empty()) {
+    own = FindProfile(compiled, loaded.gpu);
+  }
+  if (own) {
+    loaded.profile = std::move(own);
+  } else if (loaded.profile) {
+    loaded.profile = BorrowProfile({std::move(loaded.workload.graph), std::move(*loaded.profile)},
+                                   compiled.graph);
   }
   loaded.workload = std::move(compiled);
   return loaded;

@@ -216,12 +216,23 @@ Workload LoadWorkload(const std::string& folder) {
   return {folder, ParseGraph(ReadFile(path), path)};
 }
 
-std::string ProfileFileName(const std::string& gpu) {
+std::string FormName(const Graph& graph) {
+  if (!graph.compiled) {
+    return "";
+  }
+  const std::vector<int>& stages = graph.compiled->stages;
+  return stages.empty()        ? "inductor-layers"
+         : stages.front() == 3 ? "inductor-zero3"
+                               : "inductor-zero12";
+}
+
+std::string ProfileFileName(const std::string& gpu, const Graph& graph) {
   std::string name = gpu.starts_with("NVIDIA ") ? gpu.substr(7) : gpu;
   std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) {
     return std::isalnum(c) != 0 ? static_cast<char>(std::tolower(c)) : '-';
   });
-  return "profile-" + name + ".json.gz";
+  const std::string form = FormName(graph);
+  return "profile-" + name + (form.empty() ? "" : "-" + form) + ".json.gz";
 }
 
 std::optional<Profile> FindProfile(const Workload& workload,
@@ -230,19 +241,23 @@ std::optional<Profile> FindProfile(const Workload& workload,
   if (times == OpTimes::kRoofline) {
     return std::nullopt;
   }
-  const std::string path = (fs::path(workload.folder) / ProfileFileName(gpu)).string();
+  const std::string path =
+      (fs::path(workload.folder) / ProfileFileName(gpu, workload.graph)).string();
   if (!FileExists(path)) {
     return std::nullopt;
   }
   return ParseProfile(ReadFile(path), workload.graph, path);
 }
 
+ProfiledWorkload WithProfile(Workload workload, const std::string& gpu, OpTimes times) {
+  std::optional<Profile> profile = FindProfile(workload, gpu, times);
+  return {std::move(workload), std::move(profile), times == OpTimes::kProfiled ? gpu : ""};
+}
+
 ProfiledWorkload LoadProfiledWorkload(const std::string& folder,
                                       const std::string& gpu,
                                       OpTimes times) {
-  Workload workload = LoadWorkload(folder);
-  std::optional<Profile> profile = FindProfile(workload, gpu, times);
-  return {std::move(workload), std::move(profile)};
+  return WithProfile(LoadWorkload(folder), gpu, times);
 }
 
 namespace {

@@ -30,23 +30,36 @@ std::string GraphFile(const std::string& folder);
 /// missing, with the nearest folder name beside it, or broken.
 Workload LoadWorkload(const std::string& folder);
 
-/// Name of a workload's profile on a GPU: "profile-h200.json.gz" for "NVIDIA H200".
-std::string ProfileFileName(const std::string& gpu);
+/// Which of a workload's graphs one is: "" for its own, "inductor-zero3", "inductor-zero12" or
+/// "inductor-layers" for a compiled form.
+std::string FormName(const Graph& graph);
+
+/// Name of a graph's profile on a GPU: "profile-h200.json.gz" for a workload's own graph on an
+/// "NVIDIA H200", "profile-h200-inductor-zero3.json.gz" for a compiled form.
+std::string ProfileFileName(const std::string& gpu, const Graph& graph);
 
 /// Where op times come from: the workload's profile where there is one, or the roofline alone.
 enum class OpTimes : std::uint8_t { kProfiled, kRoofline };
 
-/// The workload's profile on this GPU, or nothing when there is none or it is not asked for.
+/// The profile of a workload's graph on this GPU, or nothing when there is none or it is not asked
+/// for.
 std::optional<Profile> FindProfile(const Workload& workload,
                                    const std::string& gpu,
                                    OpTimes times = OpTimes::kProfiled);
 
-/// A workload, and what FindProfile finds for it.
+/// A workload, and its profile.
 struct ProfiledWorkload {
   Workload workload;
   std::optional<Profile> profile;
+  std::string gpu = {};  // whose profiles are taken; "": none
 };
 
+/// The workload with what FindProfile finds for it.
+ProfiledWorkload WithProfile(Workload workload,
+                             const std::string& gpu,
+                             OpTimes times = OpTimes::kProfiled);
+
+/// The same of the workload in a folder.
 ProfiledWorkload LoadProfiledWorkload(const std::string& folder,
                                       const std::string& gpu,
                                       OpTimes times = OpTimes::kProfiled);

@@ -149,10 +149,11 @@ std::optional<HostPrediction> PredictWithHost(const Result& measured,
 
 const ProfiledWorkload& MeasuredPredictor::Load(const std::string& folder, const Json& plan) {
   const Json stage = plan.value("stage", Json());
-  const AskedForm form{BackendNamed(plan.value("backend", Json())),
-                       stage.is_number_integer() ? stage.get<int>() : 0};
+  const AskedForm form{.backend = BackendNamed(plan.value("backend", Json())),
+                       .stage = stage.is_number_integer() ? stage.get<int>() : 0,
+                       .layers = plan.value("policy", Json()) == "fsdp"};
   const bool compiled = form.backend == Backend::kInductor;
-  const std::string from = compiled ? FormFile(folder, form.stage) : folder;
+  const std::string from = compiled ? FormFile(folder, form.stage, form.layers) : folder;
   if (!loaded_ || loaded_from_ != from) {
     std::ostringstream none;  // of a form that is asked for nothing is noted
     loaded_ = TakeForm(LoadProfiledWorkload(folder, cluster_.gpu.name, options_.times), form, none);

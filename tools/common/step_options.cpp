@@ -95,11 +95,13 @@ LoadedStep LoadStep(const StepOptions& options, std::ostream& notes) {
   const std::vector<Override> overrides = ParseOverrides(options.overrides, "--set");
   Workload recorded = LoadWorkload(options.workload, options.sizes, notes);
   Cluster cluster = LoadChangedCluster(options.cluster, options.cluster_overrides);
-  std::optional<Profile> measured = FindProfile(recorded, cluster.gpu.name, options.times);
   const int ranks = RanksFor(options.gpus, cluster);
   const AskedForm form =
       FindForm(options.plan, overrides, DeepSpeedJobOf(recorded.graph, ranks, options.batches));
-  auto [workload, profile] = TakeForm({std::move(recorded), std::move(measured)}, form, notes);
+  ProfiledWorkload taken =
+      TakeForm(WithProfile(std::move(recorded), cluster.gpu.name, options.times), form, notes);
+  Workload& workload = taken.workload;
+  std::optional<Profile>& profile = taken.profile;
   const PredictionInputs inputs{workload.graph, profile ? &*profile : nullptr, cluster};
   Plan plan = LoadPlan(options.plan, overrides, inputs, ranks, {options.batches, &notes});
   NoteRecomputation(options.workload, workload.graph, plan, notes);

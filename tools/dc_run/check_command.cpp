@@ -62,22 +62,11 @@ void RejectDevice(const CheckOptions& options) {
   }
 }
 
-/// The graph to run: the workload's own, or its compiled form.
-ExecutableForm TakeGraph(const CheckOptions& options, const Workload& workload) {
-  if (options.backend == "aten") {
-    return {{workload, {}}, {}};
-  }
-  const AskedForm form{Backend::kInductor, options.stage};
-  return TakeExecutable({workload, {}}, form, options.device);
-}
-
 ExitCode RunCheck(const CheckOptions& options) {
   RejectDevice(options);
-  if (options.backend != "aten" && options.backend != "inductor") {
-    throw Error("--backend " + options.backend + ": expected aten or inductor");
-  }
   const Workload workload = LoadWorkload(options.workload);
-  const ExecutableForm form = TakeGraph(options, workload);
+  const ExecutableForm form =
+      TakeExecutable({workload, {}}, options.backend, options.stage, options.device);
   const Graph& graph = form.workload.workload.graph;
   const std::string path =
       options.reference.empty()
@@ -118,8 +107,7 @@ Subcommand CheckCommand() {
         app.add_option("--reference", options->reference,
                        "file of python -m dcrecord reference; default the workload's own");
         app.add_option("--device", options->device, "cuda or cpu");
-        app.add_option("--backend", options->backend, "aten, or inductor: the compiled graph");
-        AddCount(app, "--stage", options->stage, {1, 3}, "ZeRO stage of the compiled graph");
+        DeclareForm(app, options->backend, options->stage);
         AddCount(app, "--steps", options->steps, {0, 1'000'000}, "steps to compare; 0 all");
         app.add_option("--tolerance", options->tolerance,
                        "largest relative error; default 1e-4 for float32, 5e-2 below");

@@ -1,11 +1,13 @@
 #include "tools/dc_run/executable_form.h"
 
+#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <iostream>
 #include <utility>
 
 #include "exec/executor/executable.h"
 #include "model/base/error.h"
+#include "tools/common/count_option.h"
 #include "tools/common/file.h"
 #include "tools/common/record_command.h"
 
@@ -39,6 +41,24 @@ ExecutableForm TakeExecutable(const ProfiledWorkload& loaded,
                 "; recorded by: " + RecordCommand(compiled.graph).SetFlag("--stand-ins").Text());
   }
   return taken;
+}
+
+ExecutableForm TakeExecutable(const ProfiledWorkload& loaded,
+                              const std::string& backend,
+                              int stage,
+                              const std::string& device) {
+  if (backend == "aten") {
+    return {loaded, {}};
+  }
+  if (backend != "inductor") {
+    throw Error("--backend " + backend + ": expected aten or inductor");
+  }
+  return TakeExecutable(loaded, AskedForm{Backend::kInductor, stage}, device);
+}
+
+void DeclareForm(CLI::App& app, std::string& backend, int& stage) {
+  app.add_option("--backend", backend, "aten, or inductor: the compiled graph");
+  AddCount(app, "--stage", stage, {1, 3}, "ZeRO stage of the compiled graph");
 }
 
 }  // namespace dcsim

@@ -7,6 +7,10 @@
 #include "tools/common/compiled_form.h"
 #include "tools/common/load.h"
 
+namespace CLI {
+class App;
+}
+
 namespace dcsim {
 
 /// A compiled form, and on GPUs its kernels.
@@ -27,5 +31,15 @@ struct ExecutableForm {
 ExecutableForm TakeExecutable(const ProfiledWorkload& loaded,
                               const AskedForm& form,
                               const std::string& device);
+
+/// The same of what DeclareForm's options name, or the workload's own graph. Throws Error for a
+/// backend that there is not.
+ExecutableForm TakeExecutable(const ProfiledWorkload& loaded,
+                              const std::string& backend,
+                              int stage,
+                              const std::string& device);
+
+/// Declares --backend and --stage.
+void DeclareForm(CLI::App& app, std::string& backend, int& stage);
 
 }  // namespace dcsim

@@ -97,7 +97,7 @@ std::vector<double> MeanLosses(const std::vector<exec::RankMeasurement>& ranks) 
 
 Result MeasuredResult(const ExecutionCase& execution,
                       const std::vector<exec::RankMeasurement>& ranks) {
-  const Graph& graph = *execution.graph;
+  const Graph& graph = execution.graph();
   Result result;
   result.origin = Origin::kMeasured;
   MeasurementNotes notes;

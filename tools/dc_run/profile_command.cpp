@@ -12,6 +12,7 @@
 #include "tools/common/file.h"
 #include "tools/common/load.h"
 #include "tools/dc_run/commands.h"
+#include "tools/dc_run/executable_form.h"
 #include "tools/dc_run/versions.h"
 
 namespace dcsim {
@@ -20,12 +21,17 @@ namespace {
 struct ProfileOptions {
   std::vector<std::string> workloads;
   exec::ProfileSettings settings;
+  std::string backend = "aten";
+  int stage = 3;  // of ZeRO, whose compiled graph
   std::string out;
 };
 
 std::string CommandOf(const ProfileOptions& options, const std::string& workload) {
   return "dc-run profile " + workload + " --steps " + std::to_string(options.settings.steps) +
-         " --trained-steps " + std::to_string(options.settings.trained_steps);
+         " --trained-steps " + std::to_string(options.settings.trained_steps) +
+         (options.backend == "aten"
+              ? ""
+              : " --backend " + options.backend + " --stage " + std::to_string(options.stage));
 }
 
 void PrintSummary(const Profile& profile, const std::string& path) {
@@ -41,12 +47,15 @@ void PrintSummary(const Profile& profile, const std::string& path) {
 }
 
 void ProfileOne(const ProfileOptions& options, const std::string& folder) {
-  const Workload workload = LoadWorkload(folder);
+  const ExecutableForm form =
+      TakeExecutable({LoadWorkload(folder), {}}, options.backend, options.stage, "cuda");
+  const Graph& graph = form.workload.workload.graph;
   exec::ProfileSettings settings = options.settings;
+  settings.binaries = form.found();
   settings.report = [&folder](const std::string& line) {
     std::cerr << folder << ": " << line << "\n";
   };
-  Profile profile = exec::ProfileWorkload(workload.graph, settings);
+  Profile profile = exec::ProfileWorkload(graph, settings);
   profile.gpu = exec::GpuName();
   profile.origin = Json({{"command", CommandOf(options, folder)},
                          {"date", exec::Today()},
@@ -54,7 +63,7 @@ void ProfileOne(const ProfileOptions& options, const std::string& folder) {
                          {"machine", exec::MachineReport()}})
                        .dump();
   const std::filesystem::path target = options.out.empty() ? folder : options.out;
-  const std::string path = (target / ProfileFileName(profile.gpu)).string();
+  const std::string path = (target / ProfileFileName(profile.gpu, graph)).string();
   WriteFile(path, PrintProfile(profile));
   PrintSummary(profile, path);
 }
@@ -86,7 +95,8 @@ Subcommand ProfileCommand() {
   return {
       "profile", "Times and allocations of every op of a workload, measured on this GPU",
       "  dc-run profile traces/llama-3.2-1b\n"
-      "  dc-run profile traces/qwen3-8b --steps 20",
+      "  dc-run profile traces/qwen3-8b --steps 20\n"
+      "  dc-run profile traces/llama-3.2-1b --backend inductor --stage 3",
       [](CLI::App& app) -> std::function<ExitCode()> {
         const auto options = std::make_shared<ProfileOptions>();
         app.add_option("WORKLOAD", options->workloads, "folders of recorded workloads")->required();
@@ -94,6 +104,7 @@ Subcommand ProfileCommand() {
                  "steps with kernel records");
         AddCount(app, "--trained-steps", options->settings.trained_steps, {0, 1'000'000},
                  "steps that train the weights before");
+        DeclareForm(app, options->backend, options->stage);
         app.add_option("--out", options->out, "folder to write to; default each workload's own");
         return [options] { return RunProfile(*options); };
       }};

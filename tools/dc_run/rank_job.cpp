@@ -128,7 +128,7 @@ int RunGpuRank(const Job& job,
       return std::ranges::find(all, "yes") != all.end();
     };
     const RankMeasurement own = MeasureCase(i, [&] {
-      return exec::MeasureRank({*execution.graph,
+      return exec::MeasureRank({execution.graph(),
                                 execution.schedule,
                                 device,
                                 views,
@@ -166,7 +166,7 @@ std::string ExecuteRank(const Job& job,
     exec::SilentCommunicator silent(communicator);
     Communicator& used =
         job.settings.communicate ? static_cast<Communicator&>(communicator) : silent;
-    measured = exec::MeasureCpuRank(*execution.graph, execution.schedule, used, job.settings.seed,
+    measured = exec::MeasureCpuRank(execution.graph(), execution.schedule, used, job.settings.seed,
                                     RankSettings(job, rank, execution));
     return "";
   } catch (const std::exception& error) {
@@ -220,7 +220,7 @@ ExecutionResult Stopped(const Job& job,
   result.result.origin = Origin::kMeasured;
   result.result.outcome = outcome;
   result.result.stop = StopReport{stop, Bytes(0), 0};
-  const Graph& graph = *job.cases[index].graph;
+  const Graph& graph = job.cases[index].graph();
   result.result.workload = graph.name;
   result.result.graph_hash = graph.hash;
   result.result.plan = PrintPlan(job.cases[index].plan, graph);

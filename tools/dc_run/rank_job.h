@@ -9,16 +9,19 @@
 #include "model/ir/result.h"
 #include "model/ir/schedule.h"
 #include "model/ir/timeline.h"
+#include "tools/common/load.h"
 
 namespace dcsim {
 
 /// A schedule to execute, lowered for all ranks, and the graph that it is of.
 struct ExecutionCase {
-  const Graph* graph;
+  const ProfiledWorkload* workload;  // the workload's own graph, or a compiled form
   std::string plan_file;
   Plan plan;
   Schedule schedule;
   const exec::KernelBinaries* binaries = nullptr;  // of a compiled graph on GPUs
+
+  const Graph& graph() const { return workload->workload.graph; }
 };
 
 /// Where and how long schedules are executed.

@@ -59,9 +59,6 @@ std::vector<ExecutionCase> LowerCases(const ProfiledWorkload& loaded,
     const DeepSpeedJob job = DeepSpeedJobOf(loaded.workload.graph, what.gpus, BatchSizes::kFile);
     const AskedForm asked = FindForm(file, overrides, job);
     const bool is_compiled = asked.backend == Backend::kInductor;
-    if (is_compiled && !what.runs_compiled) {
-      throw Error(file + ": backend inductor: of dc-run only step executes it");
-    }
     if (is_compiled) {
       forms.push_back(TakeExecutable(loaded, asked, what.device));
     }
@@ -74,7 +71,7 @@ std::vector<ExecutionCase> LowerCases(const ProfiledWorkload& loaded,
     const Graph& graph = form.workload.graph;
     Schedule schedule = Lower(plan, graph, nullptr, {});
     RequireCorrect(schedule, graph);
-    cases.push_back({&graph, file, std::move(plan), std::move(schedule),
+    cases.push_back({&form, file, std::move(plan), std::move(schedule),
                      is_compiled ? forms.back().found() : nullptr});
   }
   return cases;
@@ -83,7 +80,7 @@ std::vector<ExecutionCase> LowerCases(const ProfiledWorkload& loaded,
 void WriteFiles(const std::string& out,
                 const ExecutionCase& execution,
                 const ExecutionResult& executed) {
-  const Graph& graph = *execution.graph;
+  const Graph& graph = execution.graph();
   const std::string base = out + "/" + graph.name + "-" + PlanName(execution.plan_file) + "-" +
                            std::to_string(execution.plan.ranks);
   WriteFile(base + ".json", PrintJson(PrintResult(executed.result)));

@@ -21,8 +21,7 @@ struct PlansToRun {
   std::string device = "cuda";  // or cpu: ranks as threads
   int warmup = 5;
   int steps = 20;
-  int limit = 1800;            // seconds for one plan on GPUs, with its start; 0: any
-  bool runs_compiled = false;  // whether plans may be for backend inductor
+  int limit = 1800;  // seconds for one plan on GPUs, with its start; 0: any
   bool trace = true;
   bool communicate = true;  // false: collectives are left out, for profiles of compute alone
   std::string side_streams = "quiet";  // or any

@@ -49,7 +49,7 @@ ExitCode RunSteps(const RunStepOptions& options) {
   const bool completed =
       RunPlans(loaded, cluster ? &*cluster : nullptr, options.what, CommandOf(options),
                [&](const ExecutionCase& execution, const ExecutionResult& executed) {
-                 const Graph& graph = *execution.graph;
+                 const Graph& graph = execution.graph();
                  if (!options.save_collectives.empty()) {
                    WriteFile(options.save_collectives,
                              PrintJson(PrintCollectiveRecord(
@@ -71,7 +71,6 @@ Subcommand StepCommand() {
       [](CLI::App& app) -> std::function<ExitCode()> {
         const auto options = std::make_shared<RunStepOptions>();
         PlansToRun& what = options->what;
-        what.runs_compiled = true;
         app.add_option("WORKLOAD", options->workload, "folder of a recorded workload")->required();
         app.add_option("--plan", what.plans, "plan file; repeat to execute several")
             ->required()

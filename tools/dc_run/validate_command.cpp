@@ -1,4 +1,5 @@
 #include <CLI/CLI.hpp>
+#include <exception>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -27,21 +28,21 @@ struct ValidateOptions {
 };
 
 /// Prints what was measured beside what was predicted. Called on rank 0's process.
-void ShowCase(const ProfiledWorkload& loaded,
-              const Cluster& cluster,
+void ShowCase(const Cluster& cluster,
               const std::string& name,
               const ExecutionCase& execution,
               const ExecutionResult& executed) {
+  const ProfiledWorkload& workload = *execution.workload;
   const Cluster with_delays = WithDelaysOf(executed.result, cluster);
-  Prediction prediction = PredictPlan(executed.result, loaded, execution.plan, with_delays,
+  Prediction prediction = PredictPlan(executed.result, workload, execution.plan, with_delays,
                                       /*keep_timeline=*/true);
   std::string text =
       PrintComparison({name, executed.result, std::move(prediction.result),
-                       PredictWithHost(executed.result, loaded, execution.plan, with_delays)});
+                       PredictWithHost(executed.result, workload, execution.plan, with_delays)});
   if (!executed.timelines.empty() && prediction.timeline && !prediction.stop) {
     // A schedule with a profile's footprints has the same tasks and works as one without.
     text += PrintDifferences(*prediction.timeline, executed.timelines.front(), execution.schedule,
-                             loaded.workload.graph);
+                             execution.graph());
   }
   WriteFile("-", text + "\n");
 }
@@ -61,7 +62,7 @@ ExitCode ValidatePlans(const ValidateOptions& options) {
   const bool completed =
       RunPlans(loaded, &cluster, options.what, command,
                [&](const ExecutionCase& execution, const ExecutionResult& executed) {
-                 ShowCase(loaded, cluster, execution.plan_file, execution, executed);
+                 ShowCase(cluster, execution.plan_file, execution, executed);
                });
   return completed ? ExitCode::kDone : ExitCode::kAnswerIsNo;
 }
@@ -105,12 +106,12 @@ bool RunCase(const ValidateOptions& options,
     const std::string base = folder + "/" + ResultName(execution.plan_file, each);
     WriteFile(base + ".json.gz", PrintJson(PrintResult(executed.result)));
     if (each.timelines && !executed.timelines.empty()) {
-      WriteFile(
-          base + ".timeline.json.gz",
-          PrintTimelineTrace(executed.timelines, execution.schedule, *execution.graph, Versions()));
+      WriteFile(base + ".timeline.json.gz",
+                PrintTimelineTrace(executed.timelines, execution.schedule, execution.graph(),
+                                   Versions()));
     }
     if (executed.result.outcome == "completed") {
-      ShowCase(loaded, cluster, base + ".json.gz", execution, executed);
+      ShowCase(cluster, base + ".json.gz", execution, executed);
     }
   };
   // The suite's name comes last: runs of one go are told by it (tools/accuracy.py).
@@ -143,17 +144,27 @@ std::string SuiteTable(const ValidateOptions& options, const Suite& suite, const
   return PrintComparisonTable(comparisons);
 }
 
-/// Plans that run out of memory are results like the others.
+/// Plans that run out of memory are results like the others. A case that cannot run does not stop
+/// those behind it; the first one's error is thrown at the end.
 ExitCode ValidateSuite(const ValidateOptions& options) {
   const Suite suite = LoadSuite(options.suite);
   const Cluster cluster = LoadCluster(suite.cluster);
   bool completed = true;
+  std::exception_ptr failed;
   for (std::size_t i = 0; i < suite.cases.size(); ++i) {
     std::cerr << "case " << i + 1 << " of " << suite.cases.size() << ": " << suite.cases[i].workload
               << "\n";
-    completed = RunCase(options, suite, suite.cases[i], cluster) && completed;
+    try {
+      completed = RunCase(options, suite, suite.cases[i], cluster) && completed;
+    } catch (const std::runtime_error& error) {
+      std::cerr << error.what() << "; the other cases go on\n";
+      failed = failed ? failed : std::current_exception();
+    }
   }
   WriteFile("-", SuiteTable(options, suite, cluster));
+  if (failed) {
+    std::rethrow_exception(failed);
+  }
   return completed ? ExitCode::kDone : ExitCode::kAnswerIsNo;
 }
 

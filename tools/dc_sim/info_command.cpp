@@ -19,10 +19,8 @@ struct InfoOptions {
 /// The recorded graph, and behind it the compiled forms that lie beside it.
 std::vector<ProfiledWorkload> LoadForms(const std::string& folder,
                                         const std::optional<Cluster>& cluster) {
-  ProfiledWorkload recorded{LoadWorkload(folder), std::nullopt};
-  if (cluster) {
-    recorded.profile = FindProfile(recorded.workload, cluster->gpu.name);
-  }
+  const ProfiledWorkload recorded = cluster ? LoadProfiledWorkload(folder, cluster->gpu.name)
+                                            : ProfiledWorkload{LoadWorkload(folder), std::nullopt};
   std::vector<ProfiledWorkload> forms = {recorded};
   for (const int stage : {3, 1}) {
     if (FileExists(FormFile(folder, stage))) {

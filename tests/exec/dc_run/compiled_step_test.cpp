@@ -79,5 +79,27 @@ TEST_P(CompiledStepTest, CheckAgrees) {
 
 INSTANTIATE_TEST_SUITE_P(MicroSteps, CompiledStepTest, testing::Values(1, 2));
 
+// The first case has a plan that nothing can read; the other is measured and shown all the same.
+TEST(CompiledSuiteTest, RunsCompiledPlansAndGoesOnBehindACaseThatCannot) {
+  const TemporaryFolder folder;
+  const std::string traces = SourceFolder() + "/traces/";
+  WriteFile(folder / "plan.yaml", "format: dc-plan-spec/1\npolicy: plain-9\nstage: 3\n");
+  WriteFile(folder / "suite.yaml",
+            "format: dc-suite/1\ncluster: " + SourceFolder() +
+                "/configs/clusters/h200-1.yaml\ngpus: 1\nwarmup: 1\n"
+                "steps: 2\ncases:\n  - workload: " +
+                traces + "tiny-llama\n    plans: [plan.yaml]\n  - workload: " + traces +
+                "tiny-llama\n    plans: [" + SourceFolder() +
+                "/configs/plans/zero3.yaml]\n    set: {backend: inductor}\n"
+                "    name: compiled\n");
+  EXPECT_EQ(RunShell("'" DCSIM_BIN_DIR "/dc-run' validate --device cpu --suite " +
+                     (folder / "suite.yaml") + " --results " + folder.path() + " >" +
+                     (folder / "shown") + " 2>" + (folder / "said")),
+            2);
+  EXPECT_NE(ReadFile(folder / "said").find("plain-9"), std::string::npos);
+  EXPECT_NE(ReadFile(folder / "shown").find("backend inductor"), std::string::npos);
+  EXPECT_TRUE(FileExists(folder / "tiny-llama/h200-1/zero3-compiled.json.gz"));
+}
+
 }  // namespace
 }  // namespace dcsim

@@ -70,13 +70,15 @@ class MeasuredResultTest : public testing::Test {
 
   Result Merged() const { return MeasuredResult(execution_, ranks_); }
 
-  static ExecutionCase Case(const Graph& graph) {
+  static ExecutionCase Case(const ProfiledWorkload& workload) {
+    const Graph& graph = workload.workload.graph;
     const Plan plan = Resolve(TinySpec(3), graph, 2);
-    return {&graph, "zero3.yaml", plan, Lower(plan, graph, nullptr, {})};
+    return {&workload, "zero3.yaml", plan, Lower(plan, graph, nullptr, {})};
   }
 
-  const Graph graph_ = TwoLayers();  // 2 tokens
-  const ExecutionCase execution_ = Case(graph_);
+  const ProfiledWorkload workload_{{"two-layers", TwoLayers()}, std::nullopt};  // 2 tokens
+  const Graph& graph_ = workload_.workload.graph;
+  const ExecutionCase execution_ = Case(workload_);
   std::vector<exec::RankMeasurement> ranks_ = {Rank({100, 300, 250}, {4, 3}),
                                                Rank({200, 150, 240}, {5, 2})};
 };

@@ -20,8 +20,12 @@ GpuSpec Gpu() {
   GpuSpec gpu = GpuWithKernels();
   KernelRates kernels = *gpu.kernels;
   kernels.triton = {.pointwise = 0.5,
+                    .tiles = 0.25,
                     .reduction = 0.25,
+                    .outer_reduction = 0.125,
                     .persistent_reduction = 1,
+                    .split_reduction = 0.5,
+                    .full_threads = 1e-6,
                     .trigonometric_per_second = 1e9,
                     .error_functions_per_second = 1e8,
                     .exponentials_per_second = 2e8,
@@ -46,6 +50,34 @@ TEST(LaunchTimeTest, BytesAtTheShareOfTheirKind) {
 
 TEST(LaunchTimeTest, ReductionHasItsOwnShare) {
   EXPECT_EQ(KernelTime(TraitsOf(Moving(kTotal, 999'500, 500), kTotal), Gpu()).ns(), 3'000);
+}
+
+// 3 MB: 3 us at half of 2 TB/s, 6 at a quarter, 12 at an eighth, after the start.
+TEST(LaunchTimeTest, ShareFollowsTheBlocks) {
+  Graph graph = Moving(kRelu, 2'000'000, 1'000'000);
+  KernelConfig& blocks = graph.kernels[0].configs.front();
+  const auto time = [&] { return KernelTime(TraitsOf(graph, kRelu), Gpu()).ns(); };
+  blocks["YBLOCK"] = 32;
+  EXPECT_EQ(time(), 7'000);
+  graph.kernels[0].kind = KernelKind::kReduction;
+  blocks["XBLOCK"] = 8;
+  EXPECT_EQ(time(), 7'000);
+  blocks["XBLOCK"] = 16;
+  EXPECT_EQ(time(), 13'000);
+  graph.kernels[0].kind = KernelKind::kPersistentReduction;
+  EXPECT_EQ(time(), 2'500);
+  blocks["RSPLIT_SIZE"] = 16;
+  EXPECT_EQ(time(), 4'000);
+}
+
+// Of 100 * 2048 threads a fourth are enough, 51,200. Four blocks of four warps have 512 of them.
+TEST(LaunchTimeTest, FewThreadsReachLess) {
+  const Graph graph = Moving(kRelu, 5'000, 0);
+  GpuSpec gpu = Gpu();
+  KernelRates kernels = *gpu.kernels;
+  kernels.triton->full_threads = 0.25;
+  gpu.kernels = std::make_shared<KernelRates>(kernels);
+  EXPECT_EQ(KernelTime(TraitsOf(graph, kRelu), gpu).ns(), 1'000 + 5 * 51'200 / 512);
 }
 
 // One row of 16 elements in blocks of 4: its second loop finds in the cache what fits it.

@@ -1,5 +1,7 @@
 #include "model/cost/power.h"
 
+#include <memory>
+
 #include <gtest/gtest.h>
 
 #include "model/ir/graph_text.h"
@@ -138,6 +140,19 @@ TEST(PowerTest, AProfileAtTheHighestClockBoundsItsEnergy) {
   const Profile profile = ProfileAt(1000);
   const PoweredStep step;
   EXPECT_NEAR(step.Energy(&profile), step.Energy() * 10 / 16, 1e-12);
+}
+
+// Where a form has one product of a profile, what all ran together stands: not the 50 us as if the
+// product alone had filled them.
+TEST(PowerTest, ABorrowedProfileSaysWhatTheWholeOneDoes) {
+  const Profile whole = ProfileAt(500);
+  Profile borrowed = whole;
+  borrowed.step_time = Duration::FromUs(10);
+  borrowed.ops.front().device_time = Duration::FromUs(5);
+  borrowed.borrowed_from =
+      std::make_shared<const ProfiledGraph>(ProfiledGraph{OneProduct(), whole});
+  const PoweredStep step;
+  EXPECT_NEAR(step.Energy(&borrowed), step.Energy(&whole), 1e-12);
 }
 
 // The same step with pauses would allow more than 400 W: what the GPU file says stands.

@@ -36,20 +36,22 @@ Profile MeasuredProfile(std::int64_t first, std::int64_t second) {
 TEST(BorrowedProfileTest, CallsTakeAsLongAsTheSameCalls) {
   const Graph compiled = CompiledGraph();
   const Profile borrowed =
-      BorrowProfile(MeasuredProfile(30, 70), ParseGraphText(kOperators), compiled);
+      BorrowProfile({ParseGraphText(kOperators), MeasuredProfile(30, 70)}, compiled);
   EXPECT_EQ(borrowed.graph_hash, compiled.hash);
   ASSERT_EQ(borrowed.ops.size(), 1U);
   EXPECT_EQ(borrowed.ops.front().op, OpId(0));
   EXPECT_EQ(borrowed.ops.front().device_time.ns(), 30);
   EXPECT_TRUE(borrowed.side_by_side.empty());
   EXPECT_EQ(borrowed.step_time.ns(), 60);  // twice the ops, as measured
+  ASSERT_NE(borrowed.borrowed_from, nullptr);
+  EXPECT_EQ(borrowed.borrowed_from->profile.ops.size(), 2U);
 }
 
 TEST(BorrowedProfileTest, OtherShapesAreOtherCalls) {
   Graph compiled = CompiledGraph();
   compiled.values[0].strides = {1, 4};
   EXPECT_TRUE(
-      BorrowProfile(MeasuredProfile(30, 70), ParseGraphText(kOperators), compiled).ops.empty());
+      BorrowProfile({ParseGraphText(kOperators), MeasuredProfile(30, 70)}, compiled).ops.empty());
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "model/ir/graph_reader.h"
+#include "model/ir/profile_reader.h"
 #include "tests/support/compiled_document.h"
 #include "tests/support/error_text.h"
 #include "tests/support/source_folder.h"
@@ -114,6 +115,34 @@ TEST(CompiledFormTest, MissingFormIsSaid) {
                 "/graph-inductor-zero3.json.gz: expected a compiled form of the "
                 "graph beside it, with the same name, options, tokens and "
                 "parameters; record both again");
+}
+
+TEST(CompiledFormTest, ItsOwnProfileComesBeforeTheBorrowedOne) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "tiny-llama";
+  std::filesystem::create_directory(path);
+  for (const char* file : {"/graph.json.gz", "/graph-inductor-zero3.json.gz"}) {
+    std::filesystem::copy_file(tiny_llama + file, path + file);
+  }
+  const auto profile = [&](OpTimes times) {
+    return TakeForm(LoadProfiledWorkload(path, "NVIDIA H200", times), {Backend::kInductor, 3},
+                    std::cerr)
+        .profile;
+  };
+  EXPECT_FALSE(profile(OpTimes::kProfiled).has_value());
+  Profile own;
+  own.gpu = "NVIDIA H200";
+  own.steps = 7;
+  own.graph_hash = LoadWorkload(path).graph.hash;
+  WriteFile(path + "/profile-h200.json.gz", PrintProfile(own));
+  EXPECT_NE(profile(OpTimes::kProfiled)->borrowed_from, nullptr);
+  own.graph_hash = TakeForm({LoadWorkload(path), std::nullopt}, {Backend::kInductor, 3}, std::cerr)
+                       .workload.graph.hash;
+  own.steps = 8;
+  WriteFile(path + "/profile-h200-inductor-zero3.json.gz", PrintProfile(own));
+  EXPECT_EQ(profile(OpTimes::kProfiled)->steps, 8);
+  EXPECT_EQ(profile(OpTimes::kProfiled)->borrowed_from, nullptr);
+  EXPECT_FALSE(profile(OpTimes::kRoofline).has_value());
 }
 
 /// A workload on two H200s by plain-1, lowered and verified.

@@ -9,6 +9,7 @@
 #include "model/ir/graph_reader.h"
 #include "model/ir/plan_reader.h"
 #include "model/ir/profile_reader.h"
+#include "tests/support/compiled_document.h"
 #include "tests/support/error_text.h"
 #include "tests/support/source_folder.h"
 #include "tests/support/tiny_graphs.h"
@@ -96,8 +97,20 @@ TEST(LoadTest, BrokenGraphIsNamed) {
 // Profiles
 
 TEST(LoadTest, ProfileIsNamedAfterItsGpu) {
-  EXPECT_EQ(ProfileFileName("NVIDIA H200"), "profile-h200.json.gz");
-  EXPECT_EQ(ProfileFileName("NVIDIA A100-SXM4 80GB"), "profile-a100-sxm4-80gb.json.gz");
+  const Graph graph = TwoLayers();
+  EXPECT_EQ(ProfileFileName("NVIDIA H200", graph), "profile-h200.json.gz");
+  EXPECT_EQ(ProfileFileName("NVIDIA A100-SXM4 80GB", graph), "profile-a100-sxm4-80gb.json.gz");
+}
+
+TEST(LoadTest, ProfileOfACompiledFormIsNamedAfterIt) {
+  Graph graph = CompiledGraph();
+  const auto name_for = [&](std::vector<int> stages) {
+    graph.compiled->stages = std::move(stages);
+    return ProfileFileName("NVIDIA H200", graph);
+  };
+  EXPECT_EQ(name_for({3}), "profile-h200-inductor-zero3.json.gz");
+  EXPECT_EQ(name_for({1, 2}), "profile-h200-inductor-zero12.json.gz");
+  EXPECT_EQ(name_for({}), "profile-h200-inductor-layers.json.gz");
 }
 
 TEST(LoadTest, WorkloadWithoutProfileHasNone) {

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dcrecord.errors import RecorderError
-from dcrecord.graph_file import COMPILED_FILES, check_folder, read_document, to_bytes, write_whole
+from dcrecord.graph_file import COMPILED_FILES, LAYERS_FILES, check_folder, read_document, to_bytes, write_whole
 from dcrecord.option_parser import OptionParser
 from dcrecord.options import Reporter
 from dcrecord.version import VERSION
@@ -50,7 +50,8 @@ def run_kernels(arguments: list[str]) -> int:
 
 def read_forms(folder: Path) -> list[dict[str, Any]]:
     """The compiled forms in a workload's folder."""
-    forms = [read_document(folder / file) for file in COMPILED_FILES.values() if (folder / file).is_file()]
+    files = [*COMPILED_FILES.values(), *LAYERS_FILES.values()]
+    forms = [read_document(folder / file) for file in files if (folder / file).is_file()]
     if not forms:
         raise RecorderError(
             f"'{folder}' has no {' and no '.join(COMPILED_FILES.values())}: expected a workload that "
