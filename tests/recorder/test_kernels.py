@@ -17,7 +17,7 @@ import pytest
 from conftest import ROOT
 from dcrecord.command_line import main
 from dcrecord.errors import RecorderError
-from dcrecord.graph_file import COMPILED_FILES, read_document
+from dcrecord.graph_file import COMPILED_FILES, LAYERS_FILES, read_document
 from dcrecord.inductor import cubins
 from dcrecord.inductor.cubins import compile_kernel
 from dcrecord.kernels_command import KERNELS_FILE, kernels_of
@@ -29,8 +29,11 @@ GRIDS = ROOT / "tests" / "data" / "inductor" / "grids.json"
 PTX_OF = {"i32": "u32", "i64": "u64", "fp32": "f32", "fp64": "f64"}
 
 
+FILES = [*COMPILED_FILES.values(), *LAYERS_FILES.values()]
+
+
 def _kernels() -> list[dict[str, Any]]:
-    forms = [read_document(TINY / file) for file in COMPILED_FILES.values()]
+    forms = [read_document(TINY / file) for file in FILES]
     return list({kernel["hash"]: kernel for form in forms for kernel in form["kernels"]}.values())
 
 
@@ -40,7 +43,7 @@ def _one_of(kind: str) -> dict[str, Any]:
 
 def test_committed_kernels_of_tiny_llama_are_made_again_byte_for_byte(tmp_path: Path) -> None:
     """In another process, with nothing cached."""
-    for file in COMPILED_FILES.values():
+    for file in FILES:
         shutil.copy(TINY / file, tmp_path)
     environment = {
         **os.environ,
