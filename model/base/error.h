@@ -7,14 +7,14 @@
 namespace dcsim {
 
 /// Wrong input: a file, flag, key, graph or plan. The message says where, what, and what was
-/// expected. Thrown anywhere, caught in main, and by suites, whose other cases go on; exit code 2.
+/// expected. Thrown anywhere, caught in main only; exit code 2.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// A failing disk, GPU, NCCL or rank. The message names the call, the code and its text. Caught as
-/// Error; exit code 3.
+/// A failing disk, GPU, NCCL or rank. The message names the call, the code and its text. Caught in
+/// main only; exit code 3.
 class SystemError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
