@@ -135,8 +135,7 @@ LoadedSearch LoadSearch(const SearchQuestion& question, std::ostream& notes) {
   plans.insert(plans.begin(), question.baseline);
   const AskedForm form = SearchForm(question.backend, plans, space,
                                     DeepSpeedJobOf(recorded.graph, ranks, BatchSizes::kFile));
-  const ProfiledWorkload as_recorded =
-      WithProfile(std::move(recorded), cluster.gpu.name, question.times);
+  ProfiledWorkload as_recorded = WithProfile(std::move(recorded), cluster.gpu.name, question.times);
   ProfiledWorkload taken = TakeForm(as_recorded, form, notes);
   Workload& workload = taken.workload;
   std::optional<Profile>& profile = taken.profile;
