@@ -21,6 +21,7 @@ PREDICTED = {
     "llama-3.2-1b-zero3": ("llama-3.2-1b-cudnn", "zero3-deepcompile"),
     "llama-3.2-1b-zero3-eager": ("llama-3.2-1b-cudnn", "zero3-eager"),
     "olmo2-1b-zero1": ("olmo2-1b", "zero1-deepcompile"),
+    "llama-3.2-1b-fsdp2-compiled": ("llama-3.2-1b-cudnn", "fsdp"),
 }
 MOST_APART = 0.01
 # Below, a class is noise: 1 % of it is less than a kernel.
@@ -67,11 +68,12 @@ def count(trace):
         spans[kind].append((event["ts"] / 1000, (event["ts"] + event["dur"]) / 1000))
     everything = spans["collectives"] + spans["rest"]
     markers = [
-        event["ts"] / 1000
+        (event["ts"] / 1000, (event["ts"] + event["dur"]) / 1000)
         for event in trace["traceEvents"]
         if event.get("cat") == "user_annotation" and event["name"].startswith("ProfilerStep#")
     ]
-    step = max(end for _, end in everything) - min([*markers, *(start for start, _ in everything)])
+    bounds = [*markers, *everything]
+    step = max(end for _, end in bounds) - min(start for start, _ in bounds)
     busy = union(everything)
     return {**sums, "exposed": busy - union(spans["rest"]), "idle": step - busy, "step": step}
 
