@@ -1,7 +1,5 @@
 #include "exec/measure/measurement_text.h"
 
-#include <limits>
-
 #include "model/ir/document.h"
 #include "model/ir/result_reader.h"
 
@@ -91,10 +89,7 @@ std::string PrintRankMeasurement(const RankMeasurement& measurement) {
 RankMeasurement ParseRankMeasurement(const std::string& text) {
   const Json json = Json::parse(text);
   RankMeasurement measurement;
-  for (const Json& loss : json["losses"]) {  // JSON has null for what is not finite
-    measurement.losses.push_back(loss.is_number() ? loss.get<double>()
-                                                  : std::numeric_limits<double>::quiet_NaN());
-  }
+  measurement.losses = ReadLosses(json["losses"]);
   measurement.peak_allocated = Bytes(json["peak_allocated"].get<std::int64_t>());
   measurement.least_peak_allocated = Bytes(json["least_peak_allocated"].get<std::int64_t>());
   measurement.peak_active = Bytes(json["peak_active"].get<std::int64_t>());

@@ -104,19 +104,6 @@ std::vector<std::optional<Duration>> ReadTimes(ObjectReader& fields, const char*
   return read;
 }
 
-/// None where there is no list; what is no number, as JSON writes losses that are not finite, is
-/// not a number here either.
-std::vector<double> ReadLosses(ObjectReader& object) {
-  std::vector<double> losses;
-  if (const Json* list = object.Find("losses"); list != nullptr && list->is_array()) {
-    for (const Json& loss : *list) {
-      losses.push_back(loss.is_number() ? loss.get<double>()
-                                        : std::numeric_limits<double>::quiet_NaN());
-    }
-  }
-  return losses;
-}
-
 /// Of the ranks' readings those of their hosts, which results before 2026-11-24 lack, of waiting
 /// streams, since 2026-11-26, of the hosts in the first step, since 2026-11-27.
 std::vector<RankReadings> ReadRanks(ObjectReader& object) {
@@ -144,6 +131,17 @@ std::vector<RankReadings> ReadRanks(ObjectReader& object) {
 }
 
 }  // namespace
+
+std::vector<double> ReadLosses(const Json& list) {
+  std::vector<double> losses;
+  if (list.is_array()) {
+    for (const Json& loss : list) {
+      losses.push_back(loss.is_number() ? loss.get<double>()
+                                        : std::numeric_limits<double>::quiet_NaN());
+    }
+  }
+  return losses;
+}
 
 HostReading ReadHostReading(const Json& value, const Path& path, Faults& faults) {
   ObjectReader fields(value, path, faults);
@@ -242,7 +240,9 @@ Result ReadResult(const Json& document, const Locator& locate) {
         notes.step_times.push_back(time.value_or(Duration()));
       }
     }
-    notes.losses = ReadLosses(object);
+    if (const Json* losses = object.Find("losses")) {
+      notes.losses = ReadLosses(*losses);
+    }
   }
   faults.ThrowIfAny();
   return result;

@@ -10,6 +10,10 @@ namespace dcsim {
 /// Error with every fault.
 Result ReadResult(const Json& document, const Locator& locate);
 
+/// The `losses` in it: not a number where JSON has none, as it writes what is not finite; no losses
+/// where there is no list.
+std::vector<double> ReadLosses(const Json& list);
+
 /// The `host`, the `waiting_ns` and the `segments_mib` of a rank in it.
 HostReading ReadHostReading(const Json& value, const Path& path, Faults& faults);
 WaitingDelays ReadWaitingDelays(const Json& value, const Path& path, Faults& faults);

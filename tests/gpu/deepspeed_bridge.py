@@ -29,6 +29,21 @@ MOST_FOR_A_JOB = 330
 LEAST_FOR_A_JOB = 60
 
 
+@dataclass(frozen=True)
+class Asked:
+    """A job of --jobs."""
+
+    model: str
+    mode: str
+    stage: str = "3"
+    plan: str = ""
+
+    @staticmethod
+    def read(text: str) -> Asked:
+        model, mode, *stage = text.split(":")
+        return Asked(model, "plan", plan=mode) if mode.endswith(".json") else Asked(model, mode, *stage)
+
+
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gpus", type=int, default=1)
@@ -40,7 +55,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--schedules", type=int, default=20000)
     parser.add_argument(
         "--jobs",
-        default="",
+        type=lambda text: [Asked.read(each) for each in text.split(",")],
+        default=[],
         help="MODEL:MODE or MODEL:MODE:STAGE, by commas; modes of deepspeed_job.py, or the file of a plan",
     )
     parser.add_argument("--repeat", action="store_true", help="DeepSpeed's own schedule once more: what two runs differ by")
@@ -61,21 +77,6 @@ def name_of(model: str) -> str:
     return Path(model).parent.name if model.endswith(".py") else model
 
 
-@dataclass(frozen=True)
-class Asked:
-    """A job of --jobs."""
-
-    model: str
-    mode: str
-    stage: str = "3"
-    plan: str = ""
-
-    @staticmethod
-    def read(text: str) -> Asked:
-        model, mode, *stage = text.split(":")
-        return Asked(model, "plan", plan=mode) if mode.endswith(".json") else Asked(model, mode, *stage)
-
-
 class Bridge:
     """One run of this script."""
 
@@ -86,7 +87,8 @@ class Bridge:
         self.out = arguments.out.absolute()
         self.out.mkdir(parents=True, exist_ok=True)
         self.site = Path(tempfile.mkdtemp(prefix="deepspeed-"))
-        path = [ROOT / "tools/python/src", ROOT / "tools/dcrecord/src", ROOT / "tools/oracles", self.site, os.environ.get("PYTHONPATH", "")]
+        sources = [ROOT / "tools/python/src", ROOT / "tools/dcrecord/src", ROOT / "tools/oracles"]
+        path = [*sources, self.site, os.environ.get("PYTHONPATH", "")]
         self.environment = dict(
             os.environ,
             PYTHONPATH=os.pathsep.join(map(str, path)),
@@ -142,7 +144,7 @@ class Bridge:
         pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-compile", "--upgrade"]
         build = "from deepspeed.ops.op_builder.dc import DeepCompileBuilder; DeepCompileBuilder().load()"
         installed = self.run("wheels", [*pip, "--target", str(self.site), *wheels])
-        if self.arguments.jobs and all(job.mode == "eager" for job in map(Asked.read, self.arguments.jobs.split(","))):
+        if self.arguments.jobs and all(job.mode == "eager" for job in self.arguments.jobs):
             return installed
         return installed and self.run("building DeepCompile's operators", [sys.executable, "-c", build])
 
@@ -181,7 +183,7 @@ class Bridge:
         return 1 if self.failed else 0
 
     def asked(self) -> None:
-        for asked in map(Asked.read, self.arguments.jobs.split(",")):
+        for asked in self.arguments.jobs:
             extra = []
             if asked.mode == "record":
                 extra = ["--folder", str(self.out / name_of(asked.model))]

@@ -28,6 +28,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from gpu_clock import GpuClock
+from step_trace import trace_step
 from torch import nn
 
 # (sequences of a micro-step on each rank, tokens of one) by model.
@@ -277,23 +278,6 @@ def train(engine: Any, step: Callable[[], torch.Tensor], steps: int, clock: Host
     }
 
 
-def trace(step: Callable[[], torch.Tensor], path: Path) -> None:
-    """The second of two steps: the profiler's first one is slow."""
-    from torch.profiler import ProfilerActivity, profile, schedule
-
-    with profile(
-        activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA],
-        schedule=schedule(wait=0, warmup=1, active=1),
-        on_trace_ready=lambda done: done.export_chrome_trace(str(path)),
-    ) as profiler:
-        for _ in range(2):
-            torch.cuda.synchronize()
-            dist.barrier()
-            step()
-            torch.cuda.synchronize()
-            profiler.step()
-
-
 def train_unwatched(engine: Any, step: Callable[[], torch.Tensor], predicted: str, measured: str) -> dict[str, float]:
     """Step behind step, as users train: nothing waits for the GPU in between. Gives the GPU's clock and power, of further
     steps: who reads them holds locks that launches need."""
@@ -378,7 +362,7 @@ def main() -> None:
         Path(arguments.trace).mkdir(parents=True, exist_ok=True)
         mode = Path(arguments.plan).stem if arguments.plan else arguments.mode
         of_what = f"{job.name}-stage{arguments.stage}-{mode}-rank{dist.get_rank()}"
-        trace(step, Path(arguments.trace) / f"{of_what}.json.gz")
+        trace_step(step, str(Path(arguments.trace) / f"{of_what}.json.gz"))
     dist.barrier()
     sys.stdout.flush()
     report = getattr(engine, "dcsim_report", None)

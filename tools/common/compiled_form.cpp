@@ -76,9 +76,8 @@ AskedForm FindForm(const std::string& plan,
 }
 
 std::string FormFile(const std::string& folder, int stage, bool layers) {
-  const std::string of_stage = stage == 1 || stage == 2 ? "zero12" : "zero3";
-  const std::string name = layers ? "layers" : of_stage;
-  return (std::filesystem::path(folder) / ("graph-inductor-" + name + ".json.gz")).string();
+  const std::string name = "graph-" + FormName(stage, layers) + ".json.gz";
+  return (std::filesystem::path(folder) / name).string();
 }
 
 std::string CompiledCommand(const Workload& workload, bool layers) {

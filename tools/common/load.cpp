@@ -216,14 +216,9 @@ Workload LoadWorkload(const std::string& folder) {
   return {folder, ParseGraph(ReadFile(path), path)};
 }
 
-std::string FormName(const Graph& graph) {
-  if (!graph.compiled) {
-    return "";
-  }
-  const std::vector<int>& stages = graph.compiled->stages;
-  return stages.empty()        ? "inductor-layers"
-         : stages.front() == 3 ? "inductor-zero3"
-                               : "inductor-zero12";
+std::string FormName(int stage, bool layers) {
+  const std::string of_stage = stage == 1 || stage == 2 ? "zero12" : "zero3";
+  return "inductor-" + (layers ? "layers" : of_stage);
 }
 
 std::string ProfileFileName(const std::string& gpu, const Graph& graph) {
@@ -231,8 +226,11 @@ std::string ProfileFileName(const std::string& gpu, const Graph& graph) {
   std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) {
     return std::isalnum(c) != 0 ? static_cast<char>(std::tolower(c)) : '-';
   });
-  const std::string form = FormName(graph);
-  return "profile-" + name + (form.empty() ? "" : "-" + form) + ".json.gz";
+  if (graph.compiled) {
+    const std::vector<int>& stages = graph.compiled->stages;
+    name += "-" + FormName(stages.empty() ? 0 : stages.front(), stages.empty());
+  }
+  return "profile-" + name + ".json.gz";
 }
 
 std::optional<Profile> FindProfile(const Workload& workload,

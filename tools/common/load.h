@@ -30,9 +30,9 @@ std::string GraphFile(const std::string& folder);
 /// missing, with the nearest folder name beside it, or broken.
 Workload LoadWorkload(const std::string& folder);
 
-/// Which of a workload's graphs one is: "" for its own, "inductor-zero3", "inductor-zero12" or
-/// "inductor-layers" for a compiled form.
-std::string FormName(const Graph& graph);
+/// Name of a compiled form in file names: "inductor-zero3", "inductor-zero12" for stages 1 and 2,
+/// or "inductor-layers", whose layers are compiled each on its own.
+std::string FormName(int stage, bool layers);
 
 /// Name of a graph's profile on a GPU: "profile-h200.json.gz" for a workload's own graph on an
 /// "NVIDIA H200", "profile-h200-inductor-zero3.json.gz" for a compiled form.

@@ -34,6 +34,7 @@ from dcrecord.reference_training import AdamW, seeded_input, seeded_parameter
 from dcrecord.transformers_attention import plain_attention
 from dcrecord.workload import Workload
 from gpu_clock import GpuClock
+from step_trace import trace_step
 from torch import Tensor, nn
 
 CONSTANTS = AdamW()
@@ -117,31 +118,12 @@ def back_to_back(step: Callable[[int], Any], steps: int) -> dict[str, Any]:
     return {"step_time_ns": round(statistics.median(times)), "step_times_ns": [round(each) for each in times], **clock.result()}
 
 
-def trace(step: Callable[[int], Any], path: str) -> None:
-    """The second of two steps: the profiler's first one is slow."""
-    from torch.profiler import ProfilerActivity, profile, schedule
-
-    with profile(
-        activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA],
-        schedule=schedule(wait=0, warmup=1, active=1),
-        on_trace_ready=lambda done: done.export_chrome_trace(path),
-    ) as profiler:
-        for index in range(2):
-            torch.cuda.synchronize()
-            dist.barrier()
-            step(index)
-            torch.cuda.synchronize()
-            profiler.step()
-
-
 def measured(step: Callable[[int], Any], arguments: argparse.Namespace) -> dict[str, Any]:
     result = timed(step, arguments)
     if arguments.clock:
         result["back_to_back"] = back_to_back(step, arguments.clock)
-    if arguments.trace and dist.get_rank() == 0:
-        trace(step, arguments.trace)
-    elif arguments.trace:
-        trace(step, os.devnull)
+    if arguments.trace:
+        trace_step(lambda: step(0), arguments.trace if dist.get_rank() == 0 else os.devnull)
     return result
 
 
@@ -259,7 +241,7 @@ def main() -> None:
     parser.add_argument("--no-reshard", action="store_true", help="fsdp2: keep parameters after the forward")
     parser.add_argument("--warmup", type=int, default=5)
     parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--clock", type=int, default=0, help="fsdp2, deepspeed: steps behind one another, and as many with the clock read")
+    parser.add_argument("--clock", type=int, default=0, help="fsdp2, deepspeed: steps back to back, and as many with the clock")
     parser.add_argument("--trace", default="", help="fsdp2, deepspeed: rank 0's step, .json or .json.gz")
     parser.add_argument("-o", "--out", required=True)
     arguments = parser.parse_args()
