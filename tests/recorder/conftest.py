@@ -47,6 +47,11 @@ def operators(document: dict[str, Any], direction: str) -> list[str]:
 @pytest.fixture(autouse=True)
 def _nothing_is_left_behind() -> Iterator[None]:
     """A recording leaves PyTorch's settings as they were."""
-    before = (torch.get_default_dtype(), torch.is_grad_enabled(), torch._dynamo.config.allow_rnn)
+    before = _settings()
     yield
-    assert (torch.get_default_dtype(), torch.is_grad_enabled(), torch._dynamo.config.allow_rnn) == before
+    assert _settings() == before
+
+
+def _settings() -> tuple[Any, ...]:
+    deterministic = torch.are_deterministic_algorithms_enabled()
+    return torch.get_default_dtype(), torch.is_grad_enabled(), torch._dynamo.config.allow_rnn, deterministic

@@ -6,7 +6,9 @@ import argparse
 import os
 import sys
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict
 from importlib.metadata import version as version_of
 from math import isfinite
@@ -92,14 +94,15 @@ def train(document: dict[str, Any], asked: argparse.Namespace, report: Reporter)
     settings = Settings(asked.steps, asked.accumulation, asked.ranks, asked.seed)
     device = _device(asked.device)
     started = time.monotonic()
-    training = ReferenceTraining(document, settings, device)
     steps = []
-    for number in range(settings.steps):
-        step = training.run(number, report)
-        _check_finite(step, document, number)
-        steps.append(_step_entry(step, document, settings.seed))
-        left = (time.monotonic() - started) / (number + 1) * (settings.steps - number - 1)
-        report(f"step {number}: loss {step.loss:.6f}" + (f", about {left:.0f} s left" if left >= 3 else ""))
+    with _deterministic():
+        training = ReferenceTraining(document, settings, device)
+        for number in range(settings.steps):
+            step = training.run(number, report)
+            _check_finite(step, document, number)
+            steps.append(_step_entry(step, document, settings.seed))
+            left = (time.monotonic() - started) / (number + 1) * (settings.steps - number - 1)
+            report(f"step {number}: loss {step.loss:.6f}" + (f", about {left:.0f} s left" if left >= 3 else ""))
     return steps
 
 
@@ -117,9 +120,23 @@ def _device(name: str) -> torch.device:
 
     if name == "cuda" and not torch.cuda.is_available():
         raise OSError("--device cuda: no CUDA GPU here, expected one")
+    return torch.device(name, 0) if name == "cuda" else torch.device(name)
+
+
+@contextmanager
+def _deterministic() -> Iterator[None]:
+    """Inside, the same numbers each time. The setting is the process's, and Inductor pads nothing under it."""
+    import torch
+
+    algorithms = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    fills = torch.utils.deterministic.fill_uninitialized_memory
     torch.use_deterministic_algorithms(True, warn_only=True)
     torch.utils.deterministic.fill_uninitialized_memory = False
-    return torch.device(name, 0) if name == "cuda" else torch.device(name)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(algorithms[0], warn_only=algorithms[1])
+        torch.utils.deterministic.fill_uninitialized_memory = fills
 
 
 def header_of(document: dict[str, Any], text: bytes, asked: argparse.Namespace) -> dict[str, Any]:
