@@ -20,6 +20,20 @@ const auto& FieldOf(const ScheduleOptions& options) {
   return (options.*....*kPath);
 }
 
+/// Another number for another value.
+template <typename T>
+std::uint64_t BitsOf(const T& value) {
+  return static_cast<std::uint64_t>(value);
+}
+template <typename T>
+std::uint64_t BitsOf(const std::optional<T>& value) {
+  return value ? BitsOf(*value) + 1 : 0;
+}
+template <auto... kPath>
+std::uint64_t BitsOfField(const ScheduleOptions& options) {
+  return BitsOf(FieldOf<kPath...>(options));
+}
+
 /// true or false.
 template <auto... kPath>
 PlanOption Flag(std::string_view key, std::string_view meaning) {
@@ -30,6 +44,7 @@ PlanOption Flag(std::string_view key, std::string_view meaning) {
   option.print = [](const PlanOption&, const ScheduleOptions& options) {
     return Json(FieldOf<kPath...>(options));
   };
+  option.bits = BitsOfField<kPath...>;
   return option;
 }
 
@@ -45,6 +60,7 @@ PlanOption Choice(std::string_view key,
   option.print = [](const PlanOption& of, const ScheduleOptions& options) {
     return Json(std::string(of.names[static_cast<std::size_t>(FieldOf<kPath...>(options))]));
   };
+  option.bits = BitsOfField<kPath...>;
   return option;
 }
 
@@ -75,6 +91,7 @@ PlanOption Whole(std::string_view key,
   option.print = [](const PlanOption&, const ScheduleOptions& options) {
     return Json(FieldOf<kPath...>(options));
   };
+  option.bits = BitsOfField<kPath...>;
   return option;
 }
 
@@ -104,6 +121,7 @@ PlanOption DTypeChoice(std::string_view key,
     const auto dtype = OptionalDType(FieldOf<kPath...>(options));
     return Json(std::string(dtype ? DTypeName(*dtype) : of.names.front()));
   };
+  option.bits = BitsOfField<kPath...>;
   return option;
 }
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #include "model/ir/option_kinds.h"
 
@@ -58,6 +59,9 @@ PlanOption Clipping() {
   option.print = [](const PlanOption&, const Options& options) {
     return options.gradient_clipping ? Json(*options.gradient_clipping) : Json("none");
   };
+  option.bits = [](const Options& options) {
+    return std::bit_cast<std::uint64_t>(options.gradient_clipping.value_or(0));
+  };
   return option;
 }
 
@@ -80,6 +84,7 @@ PlanOption Bucket() {
   option.print = [](const PlanOption&, const Options& options) {
     return Json(std::to_string(options.reduce_bucket) + " elements");
   };
+  option.bits = BitsOfField<&Options::reduce_bucket>;
   return option;
 }
 

@@ -35,6 +35,7 @@ struct PlanOption {
 
   void (*read)(const PlanOption&, ObjectReader&, ScheduleOptions&) = nullptr;
   Json (*print)(const PlanOption&, const ScheduleOptions&) = nullptr;
+  std::uint64_t (*bits)(const ScheduleOptions&) = nullptr;  // for hashes: another value, other bits
 
   std::string ValuesText() const;   // Markdown
   std::string DefaultText() const;  // the same

@@ -1,13 +1,13 @@
 #include "sim/search/candidate.h"
 
 #include <algorithm>
-#include <bit>
 #include <numeric>
 
 #include "model/base/error.h"
 #include "model/cost/power.h"
 #include "model/graph/sharding.h"
 #include "model/graph/step_facts.h"
+#include "model/ir/plan_options.h"
 #include "model/ir/recorded_order.h"
 
 namespace dcsim {
@@ -29,19 +29,6 @@ std::vector<std::vector<OpId>> OrdersOf(const Plan& plan) {
   return orders;
 }
 
-/// A number for what is trained: 0 for the defaults.
-std::uint64_t Bits(const TrainingOptions& training) {
-  const auto dtype = [](std::optional<DType> value) {
-    return value ? static_cast<std::uint64_t>(*value) + 1 : 0;
-  };
-  const auto other = [](DType value) {
-    return value == DType::kFloat32 ? 0 : static_cast<std::uint64_t>(value) + 1;
-  };
-  return static_cast<std::uint64_t>(training.algorithm) | other(training.master) << 8U |
-         other(training.states) << 16U | dtype(training.accumulation) << 24U |
-         dtype(training.reduction) << 32U;
-}
-
 /// Two hashes side by side, each of multiply and xor-shift steps (the finaliser of splitmix64).
 class Hasher {
  public:
@@ -50,34 +37,8 @@ class Hasher {
     hash_[1] = Mix((hash_[1] + value) * 0x94D049BB133111EBU);
   }
   void Add(const ScheduleOptions& options) {
-    Add(static_cast<std::uint64_t>(options.stage));
-    Add(static_cast<std::uint64_t>(options.gradient_accumulation_steps));
-    Add(static_cast<std::uint64_t>(options.reduce_bucket));
-    Add(options.double_buffer ? 1 : 0);
-    Add(static_cast<std::uint64_t>(options.reduce_collective));
-    Add(static_cast<std::uint64_t>(options.flush_collectives));
-    Add(static_cast<std::uint64_t>(options.gradient_buckets));
-    Add((options.contiguous_gradients ? 1U : 0U) | (options.flatten == Flatten::kCopy ? 2U : 0U) |
-        (options.overlap_comm ? 4U : 0U));
-    Add(static_cast<std::uint64_t>(options.buffer_lifetime));
-    Add(static_cast<std::uint64_t>(options.gradient_reduction));
-    Add(static_cast<std::uint64_t>(options.communicators));
-    Add(static_cast<std::uint64_t>(options.gather_engine) | (options.fuse_casts ? 2U : 0U) |
-        (options.align_tensors ? 4U : 0U));
-    Add((options.synchronize.before_allgather ? 1U : 0U) |
-        (options.synchronize.after_allgather ? 2U : 0U) |
-        (options.synchronize.before_reduce ? 4U : 0U) |
-        (options.synchronize.after_reduce ? 8U : 0U));
-    Add(static_cast<std::uint64_t>(options.release));
-    Add(std::bit_cast<std::uint64_t>(options.gradient_clipping.value_or(0)));
-    Add(static_cast<std::uint64_t>(options.optimizer) | Bits(options.training) << 8U |
-        (options.compute_grad_norm ? 1ULL << 60U : 0U) |
-        (options.parameter_alignment ? 1ULL << 61U : 0U) |
-        (options.gradient_handling == GradientHandling::kDeepSpeed ? 1ULL << 62U : 0U) |
-        (options.module_hooks == ModuleHooks::kDeepSpeed ? 1ULL << 63U : 0U));
-    Add(static_cast<std::uint64_t>(options.allocator));
-    if (options.offload_parameters) {
-      Add(1);
+    for (const PlanOption& option : PlanOptions()) {
+      Add(option.bits(options));
     }
   }
   CandidateHash hash() const { return hash_; }
