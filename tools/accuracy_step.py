@@ -89,7 +89,8 @@ def rivals_of(measured):
     if "--suite" not in words[-2:]:
         return None
     steps = measured["plan"]["gradient_accumulation_steps"]
-    return pathlib.Path(words[-1]).stem + (f", accumulation {steps}" if steps > 1 else "")
+    suite = pathlib.Path(words[-1]).name.replace(".yaml:", "-").removesuffix(".yaml")  # FILE:NAME, or older, a file of its own
+    return suite + (f", accumulation {steps}" if steps > 1 else "")
 
 
 def stopped(pair):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Draws plans at random, so that predictions are tested on schedules that nobody chose.
 
-    tools/draw_plans.py BIN CLUSTER GPUS PLANS SEED WORKLOAD... [KEY=VALUE...] > configs/suites/NAME.yaml
+    tools/draw_plans.py BIN CLUSTER GPUS PLANS SEED WORKLOAD... [KEY=VALUE...] >> configs/suites/CLUSTER.yaml
 
 BIN is the folder of the built programs, CLUSTER a name in configs/clusters. Each WORKLOAD of traces gets PLANS plans.
 A plan that dc-sim refuses, or predicts to stop or to leave less than 16 GB free, is drawn again, up to a hundred times,
@@ -144,14 +144,14 @@ def main():
     wanted = [word.split("=", 1) for word in rest if "=" in word]
     program = str(pathlib.Path(folder).resolve() / "dc-sim")
     draw = random.Random(int(seed))
-    print(f"# Drawn by tools/draw_plans.py BIN {' '.join(sys.argv[2:])}")
-    print(f"format: dc-suite/1\ncluster: ../clusters/{cluster}.yaml\ngpus: {gpus}\nwarmup: 4\nsteps: 10\ncases:")
+    print(f"  # Drawn by tools/draw_plans.py BIN {' '.join(sys.argv[2:])}")
+    print(f"  drawn-{seed}:\n    warmup: 4\n    steps: 10\n    cases:")
     for workload in (word for word in rest if "=" not in word):
         for number in range(1, int(plans) + 1):
             base, keys = draw_one(draw, wanted, program, cluster, gpus, workload)
-            print(f"  - workload: ../../traces/{workload}\n    plans: [../plans/{base}]\n    name: drawn-{number}\n    set:", flush=True)
-            for key, value in keys.items():
-                print(f"      {key}: {flow(value)}")
+            changes = ", ".join(f"{key}: {flow(value)}" for key, value in keys.items())
+            plan = base.removesuffix(".yaml")
+            print(f"      - {{workload: {workload}, plans: [{plan}], set: {{{changes}}}, name: drawn-{number}}}", flush=True)
     return 0
 
 

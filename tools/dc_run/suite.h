@@ -14,7 +14,8 @@ struct SuiteCase {
   bool timelines = false;            // whether measured timelines are kept
 };
 
-/// Cases to measure on one machine. File form: dc-suite/1, YAML (docs/lab/accuracy.md).
+/// Cases to measure on one machine, one suite of a file of dc-suites/1, YAML
+/// (docs/reference/formats.md).
 struct Suite {
   std::string cluster;  // file
   int gpus = 1;
@@ -23,7 +24,9 @@ struct Suite {
   std::vector<SuiteCase> cases;
 };
 
-/// Reads a suite; paths in it count from its folder. Throws Error with every fault of the file.
-Suite LoadSuite(const std::string& path);
+/// Reads the suite that `FILE:NAME` names; paths in it count from the file's folder, and names
+/// without a slash stand for workloads and plans where this repository has them. Throws Error with
+/// every fault of the file.
+Suite LoadSuite(const std::string& file_and_name);
 
 }  // namespace dcsim

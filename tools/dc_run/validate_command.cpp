@@ -179,7 +179,7 @@ Subcommand ValidateCommand() {
       "validate", "Execute schedules and show prediction beside measurement",
       "  dc-run validate traces/llama-3.2-1b --plan configs/plans/zero3.yaml --gpus 4 --cluster "
       "configs/clusters/h200-4.yaml\n"
-      "  dc-run validate --suite configs/suites/h200-4.yaml",
+      "  dc-run validate --suite configs/suites/h200-4.yaml:order",
       [](CLI::App& app) -> std::function<ExitCode()> {
         const auto options = std::make_shared<ValidateOptions>();
         PlansToRun& what = options->what;
@@ -189,7 +189,7 @@ Subcommand ValidateCommand() {
             ->allow_extra_args(false);
         DeclarePlansToRun(app, what);
         app.add_option("--suite", options->suite,
-                       "file with cases to execute, one after the other");
+                       "FILE:NAME, cases to execute, one after the other");
         app.add_option("--results", options->results,
                        "folder for a suite's results; default WORKLOAD/measured/CLUSTER");
         return [options] { return RunValidate(*options); };

@@ -85,15 +85,14 @@ TEST(CompiledSuiteTest, RunsCompiledPlansAndGoesOnBehindACaseThatCannot) {
   const std::string traces = SourceFolder() + "/traces/";
   WriteFile(folder / "plan.yaml", "format: dc-plan-spec/1\npolicy: plain-9\nstage: 3\n");
   WriteFile(folder / "suite.yaml",
-            "format: dc-suite/1\ncluster: " + SourceFolder() +
-                "/configs/clusters/h200-1.yaml\ngpus: 1\nwarmup: 1\n"
-                "steps: 2\ncases:\n  - workload: " +
-                traces + "tiny-llama\n    plans: [plan.yaml]\n  - workload: " + traces +
-                "tiny-llama\n    plans: [" + SourceFolder() +
-                "/configs/plans/zero3.yaml]\n    set: {backend: inductor}\n"
-                "    name: compiled\n");
+            "format: dc-suites/1\ncluster: " + SourceFolder() +
+                "/configs/clusters/h200-1.yaml\ngpus: 1\nsuites:\n  both:\n    warmup: 1\n"
+                "    steps: 2\n    cases:\n      - {workload: " +
+                traces + "tiny-llama, plans: [plan.yaml]}\n      - {workload: " + traces +
+                "tiny-llama, plans: [" + SourceFolder() +
+                "/configs/plans/zero3.yaml], set: {backend: inductor}, name: compiled}\n");
   EXPECT_EQ(RunShell("'" DCSIM_BIN_DIR "/dc-run' validate --device cpu --suite " +
-                     (folder / "suite.yaml") + " --results " + folder.path() + " >" +
+                     (folder / "suite.yaml") + ":both --results " + folder.path() + " >" +
                      (folder / "shown") + " 2>" + (folder / "said")),
             2);
   EXPECT_NE(ReadFile(folder / "said").find("plain-9"), std::string::npos);
