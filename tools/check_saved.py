@@ -74,7 +74,7 @@ def main():
     parser.add_argument("workloads", nargs="*", metavar="WORKLOAD")
     options = parser.parse_intermixed_args()
     program = str(options.bin.resolve() / "dc-sim")
-    workloads = options.workloads or sorted(path.parent.name for path in SOURCE.glob("traces/*/graph.json.gz"))
+    workloads = options.workloads or sorted(path.parent.name for path in SOURCE.glob("traces/*/graph.json.xz"))
     print("| workload | DeepCompile | eager DeepSpeed | best | closest DeepSpeed JSON | files simulated again |")
     print("| --- | --- | --- | --- | --- | --- |")
     faults = []

@@ -77,7 +77,7 @@ def search(programs, workload):
 def all_parts():
     """The call that gives the value of each part, by workload and name of the part."""
     found = {(path.parent.name, "schedules"): (schedules, path.parent.name)
-             for path in SOURCE.glob("traces/*/graph.json.gz")}
+             for path in SOURCE.glob("traces/*/graph.json.xz")}
     found |= {(pack.split("/")[1], cluster): (predictions, cluster, pack) for cluster, pack in cases()}
     return found | {(name, "search"): (search, name) for name in SEARCHES}
 

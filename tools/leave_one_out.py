@@ -38,7 +38,7 @@ NUMBER = r"([\d,]+(?:\.\d+)?)"
 
 
 def workloads():
-    return sorted((path.parent.name for path in SOURCE.glob("traces/*/graph.json.gz")), key=len, reverse=True)
+    return sorted((path.parent.name for path in SOURCE.glob("traces/*/graph.json.xz")), key=len, reverse=True)
 
 
 def teachers():

@@ -24,7 +24,7 @@ trap 'printf "\nminute  stage\n%s" "$stages"' EXIT
 stage "checking the system"
 require_supported_system
 require_disk 4 build
-install_packages "${BUILD_PACKAGES[@]}" libgtest-dev libgmock-dev libbenchmark-dev clang clang-tidy \
+install_packages "${BUILD_PACKAGES[@]}" libgtest-dev libgmock-dev libbenchmark-dev clang clang-tidy xz-utils \
   clang-format libclang-rt-dev python3-venv python3-dev git chromium
 
 # The environment lies outside the build folder, so that no later run downloads torch again.

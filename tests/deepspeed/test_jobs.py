@@ -2,7 +2,6 @@
 matrix.py runs everything."""
 
 import copy
-import gzip
 import json
 import os
 
@@ -12,6 +11,7 @@ pytest.importorskip("deepspeed")
 import jsonschema_rs  # noqa: E402
 
 import plan_checks  # noqa: E402
+from dcrecord.graph_file import read_document  # noqa: E402
 from launching import ROOT, compare, dc_sim, plan_of, predict, run_jobs, search  # noqa: E402
 from random_plans import random_plan  # noqa: E402
 
@@ -92,7 +92,7 @@ def trained(recorded):
 def test_recording_changes_no_loss_and_is_read(recorded):
     results, folder, found = recorded
     assert results["record"]["losses"] == results["eager"]["losses"]
-    assert (folder / "own/graph.json.gz").exists()
+    assert (folder / "own/graph.json.xz").exists()
     assert found["workload"]["name"] == "own"
     validate("launches", found)
 
@@ -100,10 +100,10 @@ def test_recording_changes_no_loss_and_is_read(recorded):
 def test_a_compiled_job_is_recorded_too(recorded):
     """Inductor's decompositions read a layer norm's bias in no backward, and behind its weight. Its kernels are recorded."""
     _, folder, found = recorded
-    form = json.loads(gzip.decompress((folder / "compiled/graph-inductor-zero3.json.gz").read_bytes()))
+    form = read_document(folder / "compiled/graph-inductor-zero3.json.xz")
     validate("graph", form)
     assert form["kernels"] and form["backend"]["stages"] == [3]
-    assert not (folder / "own/graph-inductor-zero3.json.gz").exists()
+    assert not (folder / "own/graph-inductor-zero3.json.xz").exists()
     predict(folder / "compiled", "zero3-deepcompile", folder / "compiled-step.json")
     assert json.loads((folder / "compiled-step.json").read_text())["plan"]["backend"] == "inductor"
     forward, backward = (graph["first_uses"] for graph in search(folder / "compiled", folder / "compiled.json", 1)["graphs"])

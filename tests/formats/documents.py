@@ -90,9 +90,10 @@ def _json_form(node: yaml.Node) -> Any:
 
 
 def read(file: Path) -> Any:
-    """The JSON form of a JSON or YAML file, which may be compressed by gzip."""
+    """The JSON form of a JSON or YAML file, which may be compressed by gzip or xz."""
     data = file.read_bytes()
-    text = (gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data).decode()
+    opened = {".gz": gzip.decompress, ".xz": lzma.decompress}.get(file.suffix, bytes)
+    text = opened(data).decode()
     return json.loads(text) if text.startswith(("{", "[")) else _json_form(yaml.compose(text, Loader=yaml.CSafeLoader))
 
 
@@ -114,7 +115,7 @@ def _files(pattern: str) -> Iterator[tuple[str, Any]]:
 
 
 def _profiles() -> Iterator[tuple[str, Any]]:
-    every = sorted(TRACES.glob("*/profile-*.json.gz"))
+    every = sorted(TRACES.glob("*/profile-*.json.xz"))
     for file in random.Random(1).sample(every, PROFILES):
         yield str(file.relative_to(ROOT)), read(file)
 
@@ -132,9 +133,9 @@ COMMITTED = {
     "plan-spec": lambda: _files("configs/plans/*.yaml"),
     "plan": lambda: _files("traces/*/plans/*/*.json.gz"),
     "space": lambda: _files("configs/spaces/*.yaml"),
-    "suite": lambda: _files("configs/suites/*.yaml"),
-    "graph": lambda: _files("traces/tiny-llama/graph*.json.gz"),
-    "kernels": lambda: _files("traces/tiny-llama/kernels.json.gz"),
+    "suites": lambda: _files("configs/suites/*.yaml"),
+    "graph": lambda: _files("traces/tiny-llama/graph*.json.xz"),
+    "kernels": lambda: _files("traces/tiny-llama/kernels.json.xz"),
     "reference": lambda: _files("traces/*/reference.json"),
     "timeline": lambda: _files("traces/*/measured/*/*.timeline.json.gz"),
     "profile": _profiles,

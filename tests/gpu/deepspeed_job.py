@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import argparse
 import gc
-import gzip
 import importlib.util
 import json
+import lzma
 import os
 import statistics
 import sys
@@ -118,7 +118,7 @@ def job_of_file(path: Path, device: torch.device) -> Job:
     by_name = isinstance(examples, dict)
     model = model.to(device, torch.bfloat16)
     dcsim_deepspeed.leave_out_masks(model)
-    with gzip.open(path.with_name("graph.json.gz"), "rt") as file:
+    with lzma.open(path.with_name("graph.json.xz"), "rt") as file:
         fills = {entry["name"]: entry["fill"] for entry in json.load(file)["inputs"]}
     examples = examples if by_name else dict(zip(fills, examples))
 

@@ -3,7 +3,7 @@
   PYTHONPATH=tools/dcrecord/src python3 tests/recorder/record_on_gpu.py --out DIR [--only NAME ...]
 
 Nothing is replaced here: parameters and inputs are real CUDA tensors, and the attention kernel is chosen by
-torch.nn.attention.sdpa_kernel. For each case DIR gets NAME.json.gz with the recording's summary. DIR/report.txt (and
+torch.nn.attention.sdpa_kernel. For each case DIR gets NAME.json.xz with the recording's summary. DIR/report.txt (and
 stdout) says two more things: whether the operators, when run on the GPU, return tensors of the recorded dtype, shape,
 strides, offset, storage size and aliasing; and whether the recorded graph computes the loss and the gradients that the
 module itself computes, and leaves the same in its buffers.
@@ -12,7 +12,6 @@ module itself computes, and leaves the same in its buffers.
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
 import sys
 import time
@@ -27,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from dcrecord.building import build_with_weights  # noqa: E402
 from dcrecord.capture import capture  # noqa: E402
+from dcrecord.graph_file import to_bytes  # noqa: E402
 from dcrecord.interpret import Interpreter, values_read  # noqa: E402
 from dcrecord.options import Options  # noqa: E402
 from dcrecord.recording import contents_of, describe, prepare, training_step  # noqa: E402
@@ -73,7 +73,7 @@ def run_case(case: Case, out: Path, report: IO[str]) -> bool:
     except Exception:
         say(f"FAILED {case.name}\n{traceback.format_exc(limit=-8)}", report)
         return False
-    (out / f"{case.name}.json.gz").write_bytes(gzip.compress(json.dumps(result).encode(), mtime=0))
+    (out / f"{case.name}.json.xz").write_bytes(to_bytes(result, compressed=True))
     say(f"{case.name}: {len(result['lines'])} lines, {time.monotonic() - start:.1f} s; {result['check']}", report)
     return True
 

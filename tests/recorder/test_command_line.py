@@ -178,7 +178,7 @@ def test_list_names_the_models_with_their_sizes(capsys: Any) -> None:
 
 def test_function_of_a_file_is_recorded(net: str, tmp_path: Path, capsys: Any) -> None:
     assert main([f"{net}:build", "--dtype", "float32", "-o", str(tmp_path / "out")]) == 0
-    document = read_document(tmp_path / "out" / "graph.json.gz")
+    document = read_document(tmp_path / "out" / "graph.json.xz")
     assert (document["name"], document["tokens"]) == ("net-build", 5)
     assert document["recorder"]["command"] == "python -m dcrecord net.py:build --dtype float32 -o traces/net-build"
     steps = [line.partition(":")[2].split()[0] for line in capsys.readouterr().err.splitlines()]
@@ -190,7 +190,7 @@ def test_integers_are_below_the_largest_example_plus_one_or_what_is_asked(net: s
     main([f"{net}:build", "-o", str(tmp_path / "out")])
     main([f"{net}:build", "--vocabulary", "ids=20", "--batch", "2", "-o", str(tmp_path / "asked")])
     fills = [
-        {entry["name"]: entry["fill"]["vocabulary"] for entry in read_document(tmp_path / folder / "graph.json.gz")["inputs"]}
+        {entry["name"]: entry["fill"]["vocabulary"] for entry in read_document(tmp_path / folder / "graph.json.xz")["inputs"]}
         for folder in ("out", "asked")
     ]
     assert fills == [{"ids": 5, "target": 3}, {"ids": 20, "target": 3}]
@@ -214,7 +214,7 @@ def test_integers_outside_of_what_takes_them_are_refused(
 
 def test_inputs_by_name_keep_their_order_and_names(net: str, tmp_path: Path) -> None:
     main([f"{net}:named", "--hold", "none", "-o", str(tmp_path / "out")])
-    document = read_document(tmp_path / "out" / "graph.json.gz")
+    document = read_document(tmp_path / "out" / "graph.json.xz")
     assert [(entry["name"], entry["fill"]["vocabulary"]) for entry in document["inputs"]] == [("target", 1), ("ids", 20)]
     assert [output["kind"] for output in document["graphs"][0]["outputs"][:2]] == ["loss", "saved"]
 
@@ -222,7 +222,7 @@ def test_inputs_by_name_keep_their_order_and_names(net: str, tmp_path: Path) -> 
 def test_readme_is_written_once_and_holds_the_command(net: str, tmp_path: Path) -> None:
     readme = tmp_path / "out" / "README.md"
     main([f"{net}:build", "-o", str(tmp_path / "out")])
-    document = read_document(tmp_path / "out" / "graph.json.gz")
+    document = read_document(tmp_path / "out" / "graph.json.xz")
     assert f"```\n{document['recorder']['command']}\n```" in readme.read_text()
     readme.write_text("mine")
     main([f"{net}:build", "-o", str(tmp_path / "out")])
@@ -231,7 +231,7 @@ def test_readme_is_written_once_and_holds_the_command(net: str, tmp_path: Path) 
 
 def test_paths_of_this_machine_are_not_written(net: str, tmp_path: Path) -> None:
     main([f"{net}:build", "-o", str(tmp_path / "out")])
-    text = str(read_document(tmp_path / "out" / "graph.json.gz")) + (tmp_path / "out" / "README.md").read_text()
+    text = str(read_document(tmp_path / "out" / "graph.json.xz")) + (tmp_path / "out" / "README.md").read_text()
     assert re.findall(re.escape(str(tmp_path)), text) == []
 
 
@@ -244,7 +244,7 @@ def test_refused_module_leaves_no_file(net: str, tmp_path: Path, capsys: Any) ->
 def test_failing_disk_leaves_the_old_file_whole(net: str, tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
     folder = tmp_path / "out"
     main([f"{net}:build", "-o", str(folder)])
-    before = (folder / "graph.json.gz").read_bytes()
+    before = (folder / "graph.json.xz").read_bytes()
 
     def full(_: Any, __: Any) -> None:
         raise OSError(28, "No space left on device")
@@ -252,8 +252,8 @@ def test_failing_disk_leaves_the_old_file_whole(net: str, tmp_path: Path, monkey
     monkeypatch.setattr(os, "replace", full)
     assert main([f"{net}:build", "--batch", "3", "-o", str(folder)]) == 3
     assert "No space left on device" in capsys.readouterr().err
-    assert (folder / "graph.json.gz").read_bytes() == before
-    assert sorted(path.name for path in folder.iterdir()) == ["README.md", "graph.json.gz"]
+    assert (folder / "graph.json.xz").read_bytes() == before
+    assert sorted(path.name for path in folder.iterdir()) == ["README.md", "graph.json.xz"]
 
 
 def test_folder_that_cannot_be_is_found_before_recording(net: str, capsys: Any) -> None:

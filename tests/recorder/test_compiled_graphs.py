@@ -74,7 +74,7 @@ def test_reasons_are_read_from_what_the_recorder_says() -> None:
     said = (
         "dcrecord: building net\n"
         "dcrecord: not compiled for zero3, the ATen graph stands: Inductor's line X has no form\n"
-        "dcrecord: wrote net/graph.json.gz\n"
+        "dcrecord: wrote net/graph.json.xz\n"
     )
     assert compile_workloads.reason_of("zero3", said, 0, 9) == "Inductor's line X has no form"
     assert compile_workloads.reason_of("zero12", said, -9, 9) == "not done after 9 s"

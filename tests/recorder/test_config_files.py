@@ -153,7 +153,7 @@ def _write(folder: Path, config: Any) -> str:
 
 def _record(folder: Path, config: Any, *options: str) -> dict[str, Any]:
     assert main(["hf", _write(folder, config), *options, "-o", str(folder / "out")]) == 0
-    document = read_document(folder / "out" / "graph.json.gz")
+    document = read_document(folder / "out" / "graph.json.xz")
     assert faults_of(document) == []
     return document
 
@@ -175,7 +175,7 @@ def test_a_file_gives_the_graphs_of_the_named_model(tmp_path: Path) -> None:
     options = ["--batch", "2", "--seq", "16", "--dtype", "float32", "--attention", "math"]
     document = _record(tmp_path, {**tiny.config, "_name_or_path": "publisher/tiny llama"}, *options)
     assert main(["tiny-llama", "-o", str(tmp_path / "named")]) == 0
-    named = read_document(tmp_path / "named" / "graph.json.gz")
+    named = read_document(tmp_path / "named" / "graph.json.xz")
     assert document["name"] == "tiny-llama"
     assert document["recorder"]["command"] == f"python -m dcrecord hf config.json {' '.join(options)} -o traces/tiny-llama"
     differ = {key for key in document if document[key] != named[key]}

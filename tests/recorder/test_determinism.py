@@ -11,7 +11,7 @@ from pathlib import Path
 from conftest import ROOT
 from dcrecord.graph_file import read_document
 
-COMMITTED = ROOT / "traces" / "tiny-llama" / "graph.json.gz"
+COMMITTED = ROOT / "traces" / "tiny-llama" / "graph.json.xz"
 
 
 def _record(arguments: list[str], hash_seed: str, folder: Path) -> bytes:
@@ -20,7 +20,7 @@ def _record(arguments: list[str], hash_seed: str, folder: Path) -> bytes:
     folder.mkdir()
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    return (folder / "made" / "graph.json.gz").read_bytes()
+    return (folder / "made" / "graph.json.xz").read_bytes()
 
 
 def test_committed_tiny_llama_is_made_again_byte_for_byte(tmp_path: Path) -> None:

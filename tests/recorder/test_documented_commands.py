@@ -108,4 +108,4 @@ def test_what_pages_show_runs(words: str, tmp_path: Path, monkeypatch: pytest.Mo
     if arguments[0] == "reference":
         assert json.loads((tmp_path / arguments[1] / "reference.json").read_text())["steps"]
     else:
-        assert faults_of(read_document(tmp_path / arguments[arguments.index("-o") + 1] / "graph.json.gz")) == []
+        assert faults_of(read_document(tmp_path / arguments[arguments.index("-o") + 1] / "graph.json.xz")) == []

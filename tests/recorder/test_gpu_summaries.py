@@ -19,7 +19,7 @@ from gpu_cases import Case, cases
 from summary import summary
 
 FOLDER = Path(__file__).resolve().parent / "gpu_summaries"
-RECORDED = {path.name.removesuffix(".json.gz"): path for path in sorted(FOLDER.glob("*.json.gz"))}
+RECORDED = {path.name.removesuffix(".json.xz"): path for path in sorted(FOLDER.glob("*.json.xz"))}
 
 # The efficient kernel leaves the seed and offset of its random numbers, 8 bytes each, on the CPU; a graph file has one device.
 KNOWN_TO_BE_ON_THE_CPU = (

@@ -1,11 +1,10 @@
 """The hidden size that a recording holds, and the graph's hash, which does not depend on it."""
 
-import gzip
 from types import SimpleNamespace
 
 import pytest
 from conftest import ROOT
-from dcrecord.graph_file import graph_hash, parse_document, to_bytes
+from dcrecord.graph_file import graph_hash, parse_document, read_text, to_bytes
 from dcrecord.hidden_size import hidden_size_of
 from torch import nn
 
@@ -46,8 +45,8 @@ def test_a_module_without_configuration_has_none() -> None:
 
 @pytest.mark.parametrize("indented", [False, True])
 def test_hash_leaves_the_hidden_size_out(indented: bool) -> None:
-    path = ROOT / "traces/tiny-llama/graph.json.gz"
-    document = parse_document(gzip.decompress(path.read_bytes()), path)
+    path = ROOT / "traces/tiny-llama/graph.json.xz"
+    document = parse_document(read_text(path), path)
     assert document["options"]["hidden_size"] == 35
     held = graph_hash(to_bytes(document, compressed=False, indented=indented))
     del document["options"]["hidden_size"]

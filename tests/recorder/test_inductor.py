@@ -35,7 +35,7 @@ from torch.fx import Graph, GraphModule
 
 TRACES = ROOT / "traces"
 SCHEMA = json.loads((ROOT / "docs" / "reference" / "schemas" / "graph.schema.json").read_text())
-WORKLOADS = sorted({path.parent.name for path in TRACES.glob("*/graph-inductor-*.json.gz")})
+WORKLOADS = sorted({path.parent.name for path in TRACES.glob("*/graph-inductor-*.json.xz")})
 FORMS = [(name, form) for name in WORKLOADS for form in COMPILED_FILES]
 
 

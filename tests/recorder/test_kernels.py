@@ -89,7 +89,7 @@ def test_grids_of_the_table_are_inductors() -> None:
     for row in rows:
         grid = GridExpr.from_meta({"grid_type": row["rule"]}, dict(row["config"]))
         assert list(grid.eval_slow(dict(row["numbers"]))) == row["grid"], row
-    recorded = {kernel["grid"] for path in ROOT.glob("traces/*/graph-inductor-*.json.gz") for kernel in read_document(path)["kernels"]}
+    recorded = {kernel["grid"] for path in ROOT.glob("traces/*/graph-inductor-*.json.xz") for kernel in read_document(path)["kernels"]}
     assert recorded <= {row["rule"] for row in rows}
 
 
@@ -120,4 +120,4 @@ def test_forms_of_another_triton_are_refused() -> None:
 
 def test_a_folder_without_compiled_forms_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["kernels", str(tmp_path)]) == 2
-    assert "has no graph-inductor-zero3.json.gz" in capsys.readouterr().err
+    assert "has no graph-inductor-zero3.json.xz" in capsys.readouterr().err

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import math
 from pathlib import Path
@@ -16,7 +15,7 @@ from dcrecord.architectures import ARCHITECTURES, LinearStack
 from dcrecord.building import build_with_weights
 from dcrecord.command_line import main
 from dcrecord.fingerprint import fingerprint, relative_error
-from dcrecord.graph_file import graph_hash, read_document
+from dcrecord.graph_file import graph_hash, read_document, read_text
 from dcrecord.model_workloads import model_workload
 from dcrecord.options import Reporter
 from dcrecord.outputs import split_loss
@@ -74,7 +73,7 @@ class EagerTraining:
 
 def _recorded(architecture: Any) -> dict[str, Any]:
     if architecture.name == "tiny-llama":
-        return read_document(TINY_LLAMA / "graph.json.gz")
+        return read_document(TINY_LLAMA / "graph.json.xz")
     return record(model_workload(architecture, PLAIN), PLAIN, Reporter())
 
 
@@ -223,7 +222,7 @@ def test_committed_reference_is_what_this_machine_computes(tmp_path: Path) -> No
 
 
 def test_reference_names_its_graph_by_its_hash() -> None:
-    text = gzip.decompress((TINY_LLAMA / "graph.json.gz").read_bytes())
+    text = read_text(TINY_LLAMA / "graph.json.xz")
     committed = read_document(TINY_LLAMA / "reference.json")
     assert committed["graph"] == graph_hash(text)
 
@@ -242,7 +241,7 @@ def test_committed_reference_fits_the_json_schema() -> None:
     ("words", "code", "sentence"),
     [
         ("traces/tiny-lama", 2, "'traces/tiny-lama' is no folder and no file (did you mean 'tiny-llama'?)"),
-        ("docs", 2, "'docs' has no graph.json.gz"),
+        ("docs", 2, "'docs' has no graph.json.xz"),
         ("traces/tiny-llama --rank 2", 2, "unknown option '--rank' (did you mean '--ranks'?)"),
         ("traces/tiny-llama --steps 0", 2, "--steps: '0' given, expected a whole number of at least 1"),
         ("traces/tiny-llama --device gpu", 2, "--device: 'gpu' given, expected one of cpu, cuda"),

@@ -38,7 +38,7 @@ NAMES = sorted(path.name for path in TRACES.iterdir() if path.is_dir())
 
 @cache
 def _document(name: str) -> dict[str, Any]:
-    return read_document(TRACES / name / "graph.json.gz")
+    return read_document(TRACES / name / "graph.json.xz")
 
 
 def _params_used(document: dict[str, Any], direction: str) -> set[int]:

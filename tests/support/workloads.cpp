@@ -12,7 +12,7 @@ namespace dcsim {
 namespace {
 
 std::string ProfilePath(const std::string& name) {
-  return SourceFolder() + "/traces/" + name + "/profile-h200.json.gz";
+  return SourceFolder() + "/traces/" + name + "/profile-h200.json.xz";
 }
 
 }  // namespace
@@ -34,7 +34,7 @@ std::vector<std::string> ProfiledWorkloadNames() {
 }
 
 std::string WorkloadText(const std::string& name) {
-  return ReadFile(SourceFolder() + "/traces/" + name + "/graph.json.gz");
+  return ReadFile(SourceFolder() + "/traces/" + name + "/graph.json.xz");
 }
 
 std::string WorkloadProfileText(const std::string& name) {
@@ -51,7 +51,7 @@ Graph CompiledWorkloadGraph(const std::string& name, int stage) {
 }
 
 Graph TrainingGraph(const std::string& name) {
-  const std::string file = SourceFolder() + "/tests/data/training/" + name + "/graph.json.gz";
+  const std::string file = SourceFolder() + "/tests/data/training/" + name + "/graph.json.xz";
   return ParseGraph(ReadFile(file), file);
 }
 

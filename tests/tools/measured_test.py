@@ -24,7 +24,7 @@ class MeasuredTest(unittest.TestCase):
         workload = SOURCE / "traces" / "tiny-llama"
         self.measured = self.traces / "tiny-llama" / "measured"
         self.measured.mkdir(parents=True)
-        for file in (*workload.glob("graph.json.gz"), *workload.glob("profile-*.json.gz")):
+        for file in (*workload.glob("graph.json.xz"), *workload.glob("profile-*.json.xz")):
             shutil.copy(file, self.measured.parent)
         self.packed = workload / "measured" / "h200-1.jsonl.xz"
         for line in self.run_tool("list", "tiny-llama", traces=SOURCE / "traces").stdout.splitlines():

@@ -76,7 +76,7 @@ AskedForm FindForm(const std::string& plan,
 }
 
 std::string FormFile(const std::string& folder, int stage, bool layers) {
-  const std::string name = "graph-" + FormName(stage, layers) + ".json.gz";
+  const std::string name = "graph-" + FormName(stage, layers) + ".json.xz";
   return (std::filesystem::path(folder) / name).string();
 }
 

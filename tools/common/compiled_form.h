@@ -37,7 +37,7 @@ std::string FormFile(const std::string& folder, int stage, bool layers = false);
 std::string CompiledCommand(const Workload& workload, bool layers = false);
 
 /// The workload's graph and profile as `form` asks for them. Of a compiled form the graph is that
-/// of graph-inductor-zero3.json.gz, -zero12 or -layers beside the workload's own, and the profile
+/// of graph-inductor-zero3.json.xz, -zero12 or -layers beside the workload's own, and the profile
 /// that of this graph, else what the workload's own says of its calls (BorrowProfile). Where the
 /// form leaves the backend to the recording and there is no such file, `notes` takes a line that
 /// says so and names the command that records it. Throws Error where a form that is asked for is

@@ -306,8 +306,10 @@ void WriteFile(const std::string& path, std::string_view content) {
     WriteStandardOutput(content);
     return;
   }
-  const std::string compressed = path.ends_with(".gz") ? Compress(content) : std::string();
-  const std::string_view bytes = path.ends_with(".gz") ? std::string_view(compressed) : content;
+  const bool xz = path.ends_with(".xz");
+  const bool gzip = path.ends_with(".gz");
+  const std::string compressed = xz ? CompressXz(content) : gzip ? Compress(content) : "";
+  const std::string_view bytes = xz || gzip ? std::string_view(compressed) : content;
   const bool special = IsSpecialFile(path);
   const std::string target = special ? path : path + ".part" + std::to_string(::getpid());
   int code = WriteAll(target, special ? 0 : O_CREAT | O_TRUNC, bytes);

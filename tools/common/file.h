@@ -19,7 +19,7 @@ std::string ReadFile(const std::string& path, Bytes largest = kLargestInput);
 
 /// Writes a whole file: to a temporary beside it first, then renamed, so that no reader ever sees a
 /// part; devices and pipes are written directly. Compressed (without a time stamp) when the name
-/// ends in ".gz"; "-" is standard output.
+/// ends in ".gz" or ".xz"; "-" is standard output.
 /// Throws SystemError naming the file and the reason.
 void WriteFile(const std::string& path, std::string_view content);
 

@@ -202,13 +202,13 @@ std::string GraphFile(const std::string& folder) {
   if (!IsDirectory(folder)) {
     throw Error(folder + ": expected a workload folder, found a file");
   }
-  for (const std::string name : {"graph.json.gz", "graph.json"}) {
+  for (const std::string name : {"graph.json.xz", "graph.json"}) {
     std::string path = (fs::path(folder) / name).string();
     if (FileExists(path)) {
       return path;
     }
   }
-  throw Error(folder + ": holds no graph.json.gz; record one with python -m dcrecord");
+  throw Error(folder + ": holds no graph.json.xz; record one with python -m dcrecord");
 }
 
 Workload LoadWorkload(const std::string& folder) {
@@ -230,7 +230,7 @@ std::string ProfileFileName(const std::string& gpu, const Graph& graph) {
     const std::vector<int>& stages = graph.compiled->stages;
     name += "-" + FormName(stages.empty() ? 0 : stages.front(), stages.empty());
   }
-  return "profile-" + name + ".json.gz";
+  return "profile-" + name + ".json.xz";
 }
 
 std::optional<Profile> FindProfile(const Workload& workload,

@@ -26,7 +26,7 @@ struct Workload {
 /// Path of the graph in a workload's folder. Throws Error when the folder or the file is missing.
 std::string GraphFile(const std::string& folder);
 
-/// Reads `folder`/graph.json.gz, or graph.json. Throws Error when the folder or the file is
+/// Reads `folder`/graph.json.xz, or graph.json. Throws Error when the folder or the file is
 /// missing, with the nearest folder name beside it, or broken.
 Workload LoadWorkload(const std::string& folder);
 
@@ -34,8 +34,8 @@ Workload LoadWorkload(const std::string& folder);
 /// or "inductor-layers", whose layers are compiled each on its own.
 std::string FormName(int stage, bool layers);
 
-/// Name of a graph's profile on a GPU: "profile-h200.json.gz" for a workload's own graph on an
-/// "NVIDIA H200", "profile-h200-inductor-zero3.json.gz" for a compiled form.
+/// Name of a graph's profile on a GPU: "profile-h200.json.xz" for a workload's own graph on an
+/// "NVIDIA H200", "profile-h200-inductor-zero3.json.xz" for a compiled form.
 std::string ProfileFileName(const std::string& gpu, const Graph& graph);
 
 /// Where op times come from: the workload's profile where there is one, or the roofline alone.

@@ -25,7 +25,7 @@ bool IsResult(const std::string& name) {
 /// Result files and packs of a folder, by name. Throws Error for a folder without any.
 std::vector<std::string> FilesIn(const std::string& folder) {
   std::vector<std::string> files;
-  if (FileExists(folder + "/graph.json.gz") || FileExists(folder + "/graph.json")) {
+  if (FileExists(folder + "/graph.json.xz") || FileExists(folder + "/graph.json")) {
     throw Error(folder + ": a recorded workload, expected results measured of it, such as " +
                 (std::filesystem::path(folder) / "measured" / "CLUSTER.jsonl.xz").string());
   }

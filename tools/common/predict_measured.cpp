@@ -24,11 +24,11 @@ namespace fs = std::filesystem;
 std::string FolderOf(const std::string& file) {
   for (fs::path folder = fs::path(file).parent_path(); folder.has_relative_path();
        folder = folder.parent_path()) {
-    if (FileExists((folder / "graph.json.gz").string())) {
+    if (FileExists((folder / "graph.json.xz").string())) {
       return folder.string();
     }
   }
-  throw Error(file + ": no folder above it holds a graph.json.gz; name it with --workload");
+  throw Error(file + ": no folder above it holds a graph.json.xz; name it with --workload");
 }
 
 PredictionInputs InputsOf(const ProfiledWorkload& loaded, const Cluster& cluster) {

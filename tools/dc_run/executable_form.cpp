@@ -15,7 +15,7 @@ namespace dcsim {
 namespace {
 
 exec::KernelBinaries TakeBinaries(const Workload& compiled) {
-  const std::string path = (std::filesystem::path(compiled.folder) / "kernels.json.gz").string();
+  const std::string path = (std::filesystem::path(compiled.folder) / "kernels.json.xz").string();
   const std::string made = "; made by: python -m dcrecord kernels " + compiled.folder;
   if (!FileExists(path)) {
     throw Error("backend inductor: GPUs run compiled kernels, and there is no " + path + made);

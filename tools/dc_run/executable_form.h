@@ -21,7 +21,7 @@ struct ExecutableForm {
   const exec::KernelBinaries* found() const { return binaries ? &*binaries : nullptr; }
 };
 
-/// The compiled form of a workload that `form` asks for, with the kernels of kernels.json.gz beside
+/// The compiled form of a workload that `form` asks for, with the kernels of kernels.json.xz beside
 /// it where it is for GPUs.
 ///
 ///   device   cuda or cpu

@@ -4,8 +4,8 @@ ones, as torch.fx graphs over stand-ins for DeepSpeed's ops, and as rows for the
 A row is [kind, aliases, args, param, uses, time, tensor bytes, allocated bytes, name], see KINDS.
 """
 
-import gzip
 import json
+import lzma
 import operator
 import random
 from types import SimpleNamespace
@@ -88,7 +88,7 @@ def op_time(schema_index, schema_count):
 
 
 def load_workload(folder):
-    with gzip.open(f"{folder}/graph.json.gz") as file:
+    with lzma.open(f"{folder}/graph.json.xz") as file:
         return json.load(file)
 
 

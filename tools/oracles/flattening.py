@@ -5,8 +5,8 @@ bytes. Needs a GPU; prints one JSON object a line.
   python3 tools/oracles/flattening.py > configs/measured/h200-flattening.jsonl
 """
 
-import gzip
 import json
+import lzma
 import math
 import pathlib
 
@@ -45,7 +45,7 @@ def report(op, us, calls=1, **what):
 
 def buckets(workload):
     """Elements of the trained parameters, last first, by bucket."""
-    with gzip.open(TRACES / workload / "graph.json.gz") as file:
+    with lzma.open(TRACES / workload / "graph.json.xz") as file:
         graph = json.load(file)
     filled = [[]]
     for param in reversed(graph["params"]):

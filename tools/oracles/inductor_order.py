@@ -20,9 +20,9 @@ of the output is one graph, an object; each pair is how many there are, and of h
 from __future__ import annotations
 
 import argparse
-import gzip
 import hashlib
 import json
+import lzma
 import os
 import shlex
 import sys
@@ -282,7 +282,7 @@ class Comparison:
 
 
 def recorded_kernels(folder: Path, target: str, direction: str) -> list[str]:
-    with gzip.open(folder / COMPILED_FILES[target]) as file:
+    with lzma.open(folder / COMPILED_FILES[target]) as file:
         document = json.load(file)
     graph = next(each for each in document["graphs"] if each["direction"] == direction)
     names = []

@@ -6,8 +6,8 @@ with the bias alone 2 bytes behind. Needs a GPU; prints one JSON object a line.
 """
 
 import collections
-import gzip
 import json
+import lzma
 import pathlib
 
 import torch
@@ -22,7 +22,7 @@ OPTIONS = {"dtype": torch.bfloat16, "device": "cuda"}
 
 def linear_layers(workload, most=6):
     """Rows, depth, columns, and whether there is a bias, of the most frequent products with a parameter."""
-    with gzip.open(TRACES / workload / "graph.json.gz") as file:
+    with lzma.open(TRACES / workload / "graph.json.xz") as file:
         graph = json.load(file)
     values = graph["values"]
     params = {values[param["value"]]["storage"] for param in graph["params"]}

@@ -66,7 +66,7 @@ def outcome_of(call: Call, folder: Path | None = None) -> str:
     if folder is not None:
         name = "".join(letter if letter.isalnum() else "-" for letter in call.name)
         (folder / name).mkdir(parents=True)
-        (folder / name / "graph.json.gz").write_bytes(to_bytes(made, compressed=True))
+        (folder / name / "graph.json.xz").write_bytes(to_bytes(made, compressed=True))
     return "recorded"
 
 

@@ -93,13 +93,13 @@ TEST(CompiledFormTest, MissingFormIsSaid) {
   const TemporaryFolder folder;
   const std::string path = folder / "two-layers";
   std::filesystem::create_directory(path);
-  WriteFile(path + "/graph.json.gz", PrintGraph(TwoLayers()));
+  WriteFile(path + "/graph.json.xz", PrintGraph(TwoLayers()));
   std::ostringstream notes;
   const auto take = [&](std::optional<Backend> backend) {
     return TakeForm({LoadWorkload(path), std::nullopt}, {backend, 3}, notes);
   };
   const std::string missing = "there is no " + path +
-                              "/graph-inductor-zero3.json.gz; recorded by: python -m dcrecord "
+                              "/graph-inductor-zero3.json.xz; recorded by: python -m dcrecord "
                               "lower " +
                               path;
   EXPECT_EQ(ErrorText([&] { take(Backend::kInductor); }), path + ": backend inductor: " + missing);
@@ -109,10 +109,10 @@ TEST(CompiledFormTest, MissingFormIsSaid) {
   notes.str("");
   TakeForm({LoadWorkload(tiny_llama), std::nullopt}, {Backend::kAten, 3, "a reason"}, notes);
   EXPECT_EQ(notes.str(), tiny_llama + ": backend aten, operator by operator: a reason\n");
-  WriteFile(path + "/graph-inductor-zero3.json.gz", PrintGraph(CompiledGraph()));
+  WriteFile(path + "/graph-inductor-zero3.json.xz", PrintGraph(CompiledGraph()));
   EXPECT_EQ(ErrorText([&] { take(std::nullopt); }),
             path +
-                "/graph-inductor-zero3.json.gz: expected a compiled form of the "
+                "/graph-inductor-zero3.json.xz: expected a compiled form of the "
                 "graph beside it, with the same name, options, tokens and "
                 "parameters; record both again");
 }
@@ -121,7 +121,7 @@ TEST(CompiledFormTest, ItsOwnProfileComesBeforeTheBorrowedOne) {
   const TemporaryFolder folder;
   const std::string path = folder / "tiny-llama";
   std::filesystem::create_directory(path);
-  for (const char* file : {"/graph.json.gz", "/graph-inductor-zero3.json.gz"}) {
+  for (const char* file : {"/graph.json.xz", "/graph-inductor-zero3.json.xz"}) {
     std::filesystem::copy_file(tiny_llama + file, path + file);
   }
   const auto profile = [&](OpTimes times) {
@@ -134,12 +134,12 @@ TEST(CompiledFormTest, ItsOwnProfileComesBeforeTheBorrowedOne) {
   own.gpu = "NVIDIA H200";
   own.steps = 7;
   own.graph_hash = LoadWorkload(path).graph.hash;
-  WriteFile(path + "/profile-h200.json.gz", PrintProfile(own));
+  WriteFile(path + "/profile-h200.json.xz", PrintProfile(own));
   EXPECT_NE(profile(OpTimes::kProfiled)->borrowed_from, nullptr);
   own.graph_hash = TakeForm({LoadWorkload(path), std::nullopt}, {Backend::kInductor, 3}, std::cerr)
                        .workload.graph.hash;
   own.steps = 8;
-  WriteFile(path + "/profile-h200-inductor-zero3.json.gz", PrintProfile(own));
+  WriteFile(path + "/profile-h200-inductor-zero3.json.xz", PrintProfile(own));
   EXPECT_EQ(profile(OpTimes::kProfiled)->steps, 8);
   EXPECT_EQ(profile(OpTimes::kProfiled)->borrowed_from, nullptr);
   EXPECT_FALSE(profile(OpTimes::kRoofline).has_value());

@@ -159,9 +159,9 @@ TEST(FitSearchTest, WhatFitsComesFirstCheapestAhead) {
 // What is recorded on the way is predicted; what cannot be is named with the recorder's words.
 TEST(FitSearchTest, MissingRecordingsAreMadeWhereNothingElseFits) {
   const TemporaryFolder folder;
-  const std::string graph = ReadFile(source_folder + "/tests/data/sizes/mlp-2x64/graph.json.gz");
+  const std::string graph = ReadFile(source_folder + "/tests/data/sizes/mlp-2x64/graph.json.xz");
   MakeFolder(folder / "m");
-  WriteFile(folder / "m/graph.json.gz", graph);
+  WriteFile(folder / "m/graph.json.xz", graph);
   StepOptions options = Step("zero3", {"reduce_bucket=1e6 elements"});
   options.workload = folder / "m";
   options.cluster_overrides = {"gpu.memory=1850 MB"};
@@ -177,7 +177,7 @@ TEST(FitSearchTest, MissingRecordingsAreMadeWhereNothingElseFits) {
     Json document = Json::parse(graph);
     document["options"]["batch"] = 4;
     MakeFolder(folder / "four");
-    WriteFile(folder / "four/graph.json.gz", document.dump());
+    WriteFile(folder / "four/graph.json.xz", document.dump());
     return "";
   };
   const FitFindings findings = setup.Find(search);

@@ -29,7 +29,7 @@ struct Models {
   Models() {
     fs::create_directory(path());
     fs::create_directory(path() + "/two-layers");
-    WriteFile(path() + "/two-layers/graph.json.gz", PrintGraph(TwoLayers()));
+    WriteFile(path() + "/two-layers/graph.json.xz", PrintGraph(TwoLayers()));
   }
   std::string path() const { return folder / "models"; }
   std::string workload() const { return path() + "/two-layers"; }
@@ -49,7 +49,7 @@ TEST(LoadTest, WorkloadIsItsFolder) {
 
 TEST(LoadTest, WorkloadMayBeUncompressed) {
   const Models models;
-  fs::remove(models.workload() + "/graph.json.gz");
+  fs::remove(models.workload() + "/graph.json.xz");
   WriteFile(models.workload() + "/graph.json", PrintGraph(TwoLayers()));
   EXPECT_EQ(LoadWorkload(models.workload()).graph.hash, TwoLayers().hash);
 }
@@ -76,7 +76,7 @@ TEST(LoadTest, MissingWorkloadWithoutANearNameSaysSo) {
 
 TEST(LoadTest, FileIsNoWorkload) {
   const Models models;
-  const std::string asked = models.workload() + "/graph.json.gz";
+  const std::string asked = models.workload() + "/graph.json.xz";
   EXPECT_EQ(ErrorText([&] { LoadWorkload(asked); }),
             asked + ": expected a workload folder, found a file");
 }
@@ -84,12 +84,12 @@ TEST(LoadTest, FileIsNoWorkload) {
 TEST(LoadTest, FolderWithoutGraphSaysHowToRecordOne) {
   const Models models;
   EXPECT_EQ(ErrorText([&] { LoadWorkload(models.path()); }),
-            models.path() + ": holds no graph.json.gz; record one with python -m dcrecord");
+            models.path() + ": holds no graph.json.xz; record one with python -m dcrecord");
 }
 
 TEST(LoadTest, BrokenGraphIsNamed) {
   const Models models;
-  const std::string file = models.workload() + "/graph.json.gz";
+  const std::string file = models.workload() + "/graph.json.xz";
   WriteFile(file, "{");
   EXPECT_TRUE(ErrorText([&] { LoadWorkload(models.workload()); }).starts_with(file + ":1:"));
 }
@@ -98,8 +98,8 @@ TEST(LoadTest, BrokenGraphIsNamed) {
 
 TEST(LoadTest, ProfileIsNamedAfterItsGpu) {
   const Graph graph = TwoLayers();
-  EXPECT_EQ(ProfileFileName("NVIDIA H200", graph), "profile-h200.json.gz");
-  EXPECT_EQ(ProfileFileName("NVIDIA A100-SXM4 80GB", graph), "profile-a100-sxm4-80gb.json.gz");
+  EXPECT_EQ(ProfileFileName("NVIDIA H200", graph), "profile-h200.json.xz");
+  EXPECT_EQ(ProfileFileName("NVIDIA A100-SXM4 80GB", graph), "profile-a100-sxm4-80gb.json.xz");
 }
 
 TEST(LoadTest, ProfileOfACompiledFormIsNamedAfterIt) {
@@ -108,9 +108,9 @@ TEST(LoadTest, ProfileOfACompiledFormIsNamedAfterIt) {
     graph.compiled->stages = std::move(stages);
     return ProfileFileName("NVIDIA H200", graph);
   };
-  EXPECT_EQ(name_for({3}), "profile-h200-inductor-zero3.json.gz");
-  EXPECT_EQ(name_for({1, 2}), "profile-h200-inductor-zero12.json.gz");
-  EXPECT_EQ(name_for({}), "profile-h200-inductor-layers.json.gz");
+  EXPECT_EQ(name_for({3}), "profile-h200-inductor-zero3.json.xz");
+  EXPECT_EQ(name_for({1, 2}), "profile-h200-inductor-zero12.json.xz");
+  EXPECT_EQ(name_for({}), "profile-h200-inductor-layers.json.xz");
 }
 
 TEST(LoadTest, WorkloadWithoutProfileHasNone) {
@@ -128,7 +128,7 @@ Profile ProfileOf(std::uint64_t graph_hash) {
 
 TEST(LoadTest, ProfileOfTheGpuIsFound) {
   const Models models;
-  WriteFile(models.workload() + "/profile-h200.json.gz", PrintProfile(ProfileOf(TwoLayers().hash)));
+  WriteFile(models.workload() + "/profile-h200.json.xz", PrintProfile(ProfileOf(TwoLayers().hash)));
   const Workload workload = LoadWorkload(models.workload());
   const auto profile = FindProfile(workload, "NVIDIA H200");
   ASSERT_TRUE(profile.has_value());
@@ -138,7 +138,7 @@ TEST(LoadTest, ProfileOfTheGpuIsFound) {
 
 TEST(LoadTest, ProfileOfAnotherGraphIsAnError) {
   const Models models;
-  const std::string file = models.workload() + "/profile-h200.json.gz";
+  const std::string file = models.workload() + "/profile-h200.json.xz";
   WriteFile(file, PrintProfile(ProfileOf(1)));
   const Workload workload = LoadWorkload(models.workload());
   const std::string error = ErrorText([&] { FindProfile(workload, "NVIDIA H200"); });

@@ -79,7 +79,7 @@ TEST(MeasuredResultsTest, WhatIsNotThereIsAnError) {
                 ": holds no result of dc-run (.json or .json.gz) and no pack of results "
                 "(.jsonl.xz)");
   const TemporaryFolder recording;
-  Put(recording / "graph.json.gz", "");
+  Put(recording / "graph.json.xz", "");
   EXPECT_EQ(ErrorOf(recording.path()),
             recording.path() + ": a recorded workload, expected results measured of it, such as " +
                 (recording / "measured/CLUSTER.jsonl.xz"));

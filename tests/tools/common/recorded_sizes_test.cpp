@@ -49,7 +49,7 @@ class RecordedSizesTest : public testing::Test {
     graph.notes.options = "{" + options + "}";
     graph.notes.recorder = Json{{"command", command}}.dump();
     fs::create_directory(Folder(name));
-    WriteFile(Folder(name) + "/graph.json.gz", PrintGraph(graph));
+    WriteFile(Folder(name) + "/graph.json.xz", PrintGraph(graph));
   }
 
   std::string Folder(const std::string& name) const { return folder / name; }
@@ -128,7 +128,7 @@ TEST_F(RecordedSizesTest, WhatIsNoWorkloadIsPassedOver) {
   WriteFile(Folder("a-file"), "");
   fs::create_directory(Folder("a-folder"));
   fs::create_directory(Folder("broken"));
-  WriteFile(Folder("broken") + "/graph.json.gz", "{");
+  WriteFile(Folder("broken") + "/graph.json.xz", "{");
   Record("two", Sizes(4, 1024));
   EXPECT_EQ(Found("one", {.batch = 4}), "two");
 }

@@ -40,6 +40,7 @@ std::string ErrorOf(const std::string& bytes) {
 TEST(XzTest, TextComesBack) {
   for (const std::string& text : {std::string(), std::string("one\0two", 7), LongText()}) {
     EXPECT_EQ(DecompressXz(Compressed(text), "a.xz"), text);
+    EXPECT_EQ(DecompressXz(CompressXz(text), "a.xz"), text);
   }
 }
 

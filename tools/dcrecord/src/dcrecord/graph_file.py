@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
-import io
 import json
+import lzma
 import os
 import re
 import tempfile
@@ -15,11 +14,11 @@ from dcrecord.errors import RecorderError
 
 FORMAT = "dc-graph/1"
 # Name of the graph's file in a workload's folder.
-GRAPH_FILE = "graph.json.gz"
+GRAPH_FILE = "graph.json.xz"
 # The same of its compiled forms, by the stages that run them.
-COMPILED_FILES = {"zero3": "graph-inductor-zero3.json.gz", "zero12": "graph-inductor-zero12.json.gz"}
+COMPILED_FILES = {"zero3": "graph-inductor-zero3.json.xz", "zero12": "graph-inductor-zero12.json.xz"}
 # The same of the form whose layers are compiled each on its own.
-LAYERS_FILES = {"layers": "graph-inductor-layers.json.gz"}
+LAYERS_FILES = {"layers": "graph-inductor-layers.json.xz"}
 
 
 def files_of(backend: str) -> dict[str, str]:
@@ -28,17 +27,12 @@ def files_of(backend: str) -> dict[str, str]:
 
 
 def to_bytes(document: dict[str, Any], compressed: bool, indented: bool = False) -> bytes:
-    """JSON, keys in the document's order; compact, or one line for each short list; gzip without name and time."""
+    """JSON, keys in the document's order; compact, or one line for each short list; compressed by xz."""
     if indented:
         text = (_indented(document) + "\n").encode("ascii")
     else:
         text = json.dumps(document, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode("ascii")
-    if not compressed:
-        return text
-    buffer = io.BytesIO()
-    with gzip.GzipFile(filename="", mode="wb", fileobj=buffer, mtime=0, compresslevel=9) as stream:
-        stream.write(text)
-    return buffer.getvalue()
+    return lzma.compress(text, preset=6 | lzma.PRESET_EXTREME) if compressed else text
 
 
 def _indented(node: Any, depth: int = 0) -> str:
@@ -89,9 +83,9 @@ def read_text(path: Path) -> bytes:
     """The uncompressed bytes of a file, whose hash tells it from others."""
     data = path.read_bytes()
     try:
-        return gzip.decompress(data) if path.name.endswith(".gz") else data
-    except (gzip.BadGzipFile, EOFError) as error:
-        raise RecorderError(f"{path} is no gzip file: expected a file that dcrecord wrote ({error})") from error
+        return lzma.decompress(data) if path.name.endswith(".xz") else data
+    except lzma.LZMAError as error:
+        raise RecorderError(f"{path} is no whole xz file: expected a file that dcrecord wrote ({error})") from error
 
 
 def graph_hash(text: bytes) -> str:

@@ -14,7 +14,7 @@ from dcrecord.options import Reporter
 from dcrecord.version import VERSION
 
 KERNELS_FORMAT = "dc-kernels/1"
-KERNELS_FILE = "kernels.json.gz"
+KERNELS_FILE = "kernels.json.xz"
 
 _DESCRIPTION = f"""\
 Compiles the Triton kernels of a workload's compiled forms for the GPU that they were recorded for, without one, and writes

@@ -12,7 +12,7 @@ def readme_of(document: dict[str, Any]) -> str:
     return (
         f"# {document['name']}\n\n"
         "One training micro-step (forward and backward), recorded without a GPU and without weights.\n"
-        "`graph.json.gz` is described in docs/reference/formats.md (dc-graph/1); this command makes it again, byte for byte:\n\n"
+        "`graph.json.xz` is described in docs/reference/formats.md (dc-graph/1); this command makes it again, byte for byte:\n\n"
         f"```\n{document['recorder']['command']}\n```\n\n"
         f"| | |\n| --- | --- |\n{rows}\n"
     )

@@ -16,8 +16,8 @@ from dcrecord.options import ATTENTION_KERNELS, BACKENDS, DTYPES, HALF_PRECISION
 _DESCRIPTION = """\
 Records the training graph of a torch model, with no GPU, no weights and no download.
 
-  python -m dcrecord MODEL [options] -o DIR     writes DIR/graph.json.gz and, where there is none, DIR/README.md;
-                                                with --backend inductor DIR/graph-inductor-*.json.gz, too
+  python -m dcrecord MODEL [options] -o DIR     writes DIR/graph.json.xz and, where there is none, DIR/README.md;
+                                                with --backend inductor DIR/graph-inductor-*.json.xz, too
   python -m dcrecord hf CONFIG [options] -o DIR the same of a model of transformers, by its config.json
   python -m dcrecord list                       the named models and their defaults
   python -m dcrecord reference WORKLOAD         losses and gradients of a reference training (has its own --help)

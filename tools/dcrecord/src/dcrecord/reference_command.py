@@ -68,7 +68,7 @@ def run_reference(arguments: list[str]) -> int:
         raise RecorderError(f"{graph_path} has format {document.get('format')!r}: expected {FORMAT!r}")
     report = Reporter(lambda line: print(f"dcrecord: {line}", file=sys.stderr, flush=True))
     result = {**header_of(document, text, asked), "steps": train(document, asked, report)}
-    write_whole(out, to_bytes(result, compressed=out.name.endswith(".gz"), indented=True))
+    write_whole(out, to_bytes(result, compressed=out.name.endswith(".xz"), indented=True))
     report(f"wrote {out}: loss {result['steps'][0]['loss']:.6f} to {result['steps'][-1]['loss']:.6f}")
     return 0
 
@@ -77,7 +77,7 @@ def find_graph(workload: Path) -> Path:
     """The graph file that WORKLOAD names."""
     if workload.is_file():
         return workload
-    for name in (GRAPH_FILE, GRAPH_FILE.removesuffix(".gz")):
+    for name in (GRAPH_FILE, GRAPH_FILE.removesuffix(".xz")):
         if (workload / name).is_file():
             return workload / name
     parent = workload.absolute().parent

@@ -1,6 +1,6 @@
 """DeepSpeed jobs and dc-sim: record a job's graphs, and train with a schedule that a search found.
 
-    dcsim_deepspeed.record(engine, "my-job")            in place of engine.compile(): writes my-job/graph.json.gz
+    dcsim_deepspeed.record(engine, "my-job")            in place of engine.compile(): writes my-job/graph.json.xz
     dcsim_deepspeed.compile(engine, plan="best.json")   in place of engine.compile(): trains with the schedule
     dcsim_deepspeed.install(plan="best.json")           for libraries that call engine.compile() themselves
     dcsim_deepspeed.leave_out_masks(model)              before that: no masks that hide nothing in transformers' models

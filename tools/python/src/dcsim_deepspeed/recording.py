@@ -26,7 +26,7 @@ def record(
     backend: str | None = None,
     compile_kwargs: dict[str, Any] | None = None,
 ) -> Report:
-    """In place of engine.compile(): the job trains as it would, and its first step writes `folder`/graph.json.gz.
+    """In place of engine.compile(): the job trains as it would, and its first step writes `folder`/graph.json.xz.
 
     All ranks have to call it; rank 0 writes. What cannot be recorded is said in one line, and training goes on: then
     there is no file. Graphs are those that DeepCompile gets, before anything is inserted. Where Inductor compiles them,
