@@ -12,6 +12,7 @@
 #include "model/base/error.h"
 #include "model/base/text.h"
 #include "model/ir/document.h"
+#include "model/ir/plan_options.h"
 #include "tools/common/utf8.h"
 
 namespace dcsim {
@@ -44,6 +45,17 @@ const CLI::App& ChosenApp(const CLI::App& app) {
   return chosen.empty() ? app : *chosen.front();
 }
 
+/// "; a plan has it: --set stage=VALUE" for the key of a plan, written as an option of a command
+/// that changes plans.
+std::string PlanKeyHint(const CLI::App& app, const std::string& option) {
+  std::string key = option.substr(std::min(option.find_first_not_of('-'), option.size()));
+  std::replace(key.begin(), key.end(), '-', '_');
+  const std::vector<std::string_view>& keys = PlanOptionKeys();
+  const bool found = std::find(keys.begin(), keys.end(), key) != keys.end();
+  const bool changes = app.get_option_no_throw("--set") != nullptr;
+  return found && changes ? "; a plan has it: --set " + key + "=VALUE" : "";
+}
+
 /// "unknown option '--clutser', did you mean '--cluster'?" for the first argument that nothing
 /// took.
 std::string DescribeExtra(const CLI::App& app) {
@@ -59,7 +71,8 @@ std::string DescribeExtra(const CLI::App& app) {
   const std::string what = option            ? "unknown option '"
                            : &chosen == &app ? "unknown command '"
                                              : "unexpected argument '";
-  return what + name + "'" + DidYouMean(name, views);
+  const std::string hint = option ? PlanKeyHint(chosen, name) : "";
+  return what + name + "'" + (hint.empty() ? DidYouMean(name, views) : hint);
 }
 
 int Fail(const std::string& who, const Failure& failure) {
