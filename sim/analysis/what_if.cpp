@@ -115,7 +115,7 @@ std::vector<Change> RemovedCauses() {
   changes[4].name = "copies and the optimizer take no time";
   changes[4].memory_work = 0;
   changes[4].host_copies = 0;
-  changes[5].name = "no stream that waits delays kernels";
+  changes[5].name = "waiting streams delay no kernels";
   changes[5].waiting_streams = false;
   changes[6].name = "1 GB/s more on the slowest link";
   changes[6].more_bandwidth = 1'000'000'000;

@@ -29,6 +29,16 @@ std::vector<std::string> Siblings(const fs::path& path) {
   return names;
 }
 
+/// "; known: a100, b200 or h100", the names of the files in the folder of `path`.
+std::string NamesBeside(const fs::path& path) {
+  std::vector<std::string> names = Siblings(path);
+  for (std::string& name : names) {
+    name = fs::path(name).stem().string();
+  }
+  const std::vector<std::string_view> views(names.begin(), names.end());
+  return names.empty() ? "" : "; known: " + JoinAlternatives(views);
+}
+
 /// A name with its numbers taken out.
 struct NumberedName {
   std::string text;  // '#' for each number
@@ -102,13 +112,15 @@ std::string FindConfig(const std::string& name, const std::string& kind, const s
     folders.push_back(folder);
   }
   std::string hint = DidYouMeanFile(name);
+  std::string own;
   for (const fs::path& folder : folders) {
     if (FileExists((folder / file).string())) {
       return (folder / file).string();
     }
     hint = hint.empty() ? DidYouMeanFile((folder / file).string()) : hint;
+    own = own.empty() ? NamesBeside(folder / file) : own;
   }
-  throw Error(name + ": no such " + what + hint);
+  throw Error(name + ": no such " + what + (hint.empty() ? own : hint));
 }
 
 std::string DidYouMeanFile(const std::string& path) {

@@ -197,7 +197,10 @@ YamlDocument LoadYaml(const std::string& path, const std::string& what) {
 
 std::string GraphFile(const std::string& folder) {
   if (!FileExists(folder)) {
-    throw Error(folder + ": no such workload folder" + DidYouMeanFile(folder));
+    const std::string committed = "traces/" + folder;
+    throw Error(
+        folder + ": no such workload folder" +
+        (FileExists(committed) ? ", did you mean '" + committed + "'?" : DidYouMeanFile(folder)));
   }
   if (!IsDirectory(folder)) {
     throw Error(folder + ": expected a workload folder, found a file");

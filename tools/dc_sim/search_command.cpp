@@ -205,7 +205,8 @@ void DeclareSearchOptions(CLI::App& app, SearchCommandOptions& options) {
   AddCount(app, "--gpus", question.gpus, {},
            "data-parallel ranks; all GPUs of the cluster if left out");
   AddCount(app, "--seed", question.seed, {0, INT64_MAX}, "of the random choices; 0 if left out");
-  AddCount(app, "--schedules", question.schedules, {}, "schedules to evaluate at most; 60000");
+  AddCount(app, "--schedules", question.schedules, {},
+           "about how many schedules to evaluate; 60000");
   AddSeconds(app, "--time", question.time, "seconds after which to stop with what was found");
   AddCount(app, "--threads", question.threads, {1, 4096}, "all processors if left out");
   app.add_flag("--exhaustive", question.exhaustive, "evaluate every schedule of a small space");

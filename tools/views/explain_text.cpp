@@ -110,7 +110,9 @@ std::string MemoryLine(const std::string& what, const MemoryValue& value, const 
   const std::string change =
       more < Bytes(0) ? "-" + FormatBytes(Bytes(0) - more) : "+" + FormatBytes(more);
   return "  " +
-         FlushLeft(what + " (" + std::to_string(value.params) + " parameters, " + change + ")",
+         FlushLeft(what + " (" +
+                       Counted(static_cast<std::int64_t>(value.params), "parameter", "parameters") +
+                       ", " + change + ")",
                    40) +
          FlushRight(FormatDuration(value.step_time), 8) +
          FlushRight(SignedDuration(each.result.step_time, value.step_time), 10) + "\n";

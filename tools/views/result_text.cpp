@@ -120,13 +120,12 @@ std::string CollectiveLines(const Result& result) {
   for (const CollectiveTotals& totals : result.collectives) {
     std::string launches;
     if (totals.launches != totals.calls) {
-      launches = " in " + Thousands(static_cast<double>(totals.launches)) + " launches";
+      launches = " in " + Counted(totals.launches, "launch", "launches");
     }
-    lines +=
-        TableLine("  " + std::string(CollectiveKindName(totals.kind)), FormatDuration(totals.busy),
-                  Thousands(static_cast<double>(totals.calls)) + " calls" + launches + ", " +
-                      FormatBytes(totals.payload) + " payload, " + FormatBytes(totals.wire) +
-                      " sent by each GPU");
+    lines += TableLine(
+        "  " + std::string(CollectiveKindName(totals.kind)), FormatDuration(totals.busy),
+        Counted(totals.calls, "call", "calls") + launches + ", " + FormatBytes(totals.payload) +
+            " payload, " + FormatBytes(totals.wire) + " sent by each GPU");
   }
   return lines.empty() ? "" : "collectives, busy time\n" + lines;
 }

@@ -92,6 +92,10 @@ std::string Thousands(double value) {
   return digits;
 }
 
+std::string Counted(std::int64_t count, std::string_view one, std::string_view several) {
+  return Thousands(static_cast<double>(count)) + " " + std::string(count == 1 ? one : several);
+}
+
 std::string Percent(double share) {
   std::array<char, 16> text{};
   std::snprintf(text.data(), text.size(), "%.1f %%", share * 100);

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/base/units.h"
@@ -29,6 +31,9 @@ std::string PartOf(Bytes part, Bytes whole);
 
 /// 53620.4 -> "53,620".
 std::string Thousands(double value);
+
+/// "1 call", "2,000 calls".
+std::string Counted(std::int64_t count, std::string_view one, std::string_view several);
 
 /// 0.447 -> "44.7 %".
 std::string Percent(double share);
