@@ -89,8 +89,8 @@ inline constexpr auto kZeroKeys = std::to_array<DeepSpeedKey>({
      kAlways, "", "refused unless its device is none"},
     {"zero_optimization.offload_optimizer.device", "", KeyType::kChoice, "\"none\"",
      KeyMeaning::kRefused, kAlways, "",
-     "the optimizer would run on the CPU; compile.offload_opt_states moves states alone "
-     "(spec: offload_optimizer)",
+     "the optimizer would run on the CPU. Without the key: what the GPUs alone do. DeepCompile's "
+     "compile.offload_opt_states moves states alone",
      INT64_MIN, "none, cpu, nvme"},
     {"zero_optimization.offload_optimizer.nvme_path", "", KeyType::kText, "null",
      KeyMeaning::kNoEffect, kAlways, "", "only with NVMe"},
@@ -111,8 +111,8 @@ inline constexpr auto kZeroKeys = std::to_array<DeepSpeedKey>({
     {"zero_optimization.offload_optimizer.cpuadam_cores_perc", "", KeyType::kShare, "0.8",
      KeyMeaning::kNoEffect, kAlways, "", kOnlyOffload},
     {"zero_optimization.cpu_offload", "", KeyType::kFlag, "null", KeyMeaning::kRefused, kAlways, "",
-     "the optimizer would run on the CPU; compile.offload_opt_states moves states "
-     "alone (spec: offload_optimizer)"},
+     "the optimizer would run on the CPU. Without the key: what the GPUs alone do. DeepCompile's "
+     "compile.offload_opt_states moves states alone"},
     {"zero_optimization.cpu_offload_param", "", KeyType::kFlag, "null", KeyMeaning::kRefused,
      kStage3, "",
      "offload_param with compile.offload_parameters is the way "

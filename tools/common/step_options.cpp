@@ -24,6 +24,15 @@ std::string MoreNodes(const Cluster& cluster, int ranks) {
   return text;
 }
 
+/// Says where the host has more to do than what is priced.
+void NoteHostPython(const std::string& workload, const Plan& plan, std::ostream& notes) {
+  if (plan.policy == "fsdp") {
+    notes << workload
+          << ": the Python of FSDP2's hooks is not priced: a slow host makes steps longer than "
+             "this\n";
+  }
+}
+
 }  // namespace
 
 void NoteRecomputation(const std::string& workload,
@@ -105,6 +114,7 @@ LoadedStep LoadStep(const StepOptions& options, std::ostream& notes) {
   const PredictionInputs inputs{workload.graph, profile ? &*profile : nullptr, cluster};
   Plan plan = LoadPlan(options.plan, overrides, inputs, ranks, {options.batches, &notes});
   NoteRecomputation(options.workload, workload.graph, plan, notes);
+  NoteHostPython(options.workload, plan, notes);
   return {std::move(workload), std::move(cluster), std::move(profile), std::move(plan)};
 }
 
