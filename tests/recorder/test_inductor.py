@@ -20,7 +20,7 @@ from conftest import PLAIN, ROOT
 from dcrecord.building import build_without_weights
 from dcrecord.command_line import main
 from dcrecord.errors import RecorderError
-from dcrecord.graph_file import COMPILED_FILES, GRAPH_FILE, read_document
+from dcrecord.graph_file import COMPILED_FILES, GRAPH_FILE, read_document, read_text
 from dcrecord.inductor.kernels import describe_kernel, source_of
 from dcrecord.inductor.lines import _LineReader
 from dcrecord.inductor.releases import RELEASE, insert_releases
@@ -29,7 +29,7 @@ from dcrecord.recording import record_forms
 from dcrecord.workload import Fill, Workload, call_by_position
 from graph_checker import faults_of, values_of
 from jsonschema_rs import Draft202012Validator
-from torch import nn
+from torch import Tensor, nn
 from torch._inductor.codegen.triton import TritonKernel
 from torch.fx import Graph, GraphModule
 
@@ -52,7 +52,7 @@ def test_committed_forms_of_tiny_llama_are_made_again_byte_for_byte(tmp_path: Pa
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     for file in (GRAPH_FILE, *COMPILED_FILES.values()):
-        assert (tmp_path / "made" / file).read_bytes() == (TRACES / "tiny-llama" / file).read_bytes(), file
+        assert read_text(tmp_path / "made" / file) == read_text(TRACES / "tiny-llama" / file), file
 
 
 @pytest.mark.parametrize(("name", "form"), FORMS)
@@ -209,6 +209,31 @@ def test_running_statistics_are_changed_where_they_are() -> None:
         storages = {form["values"][value]["storage"] for value in names}
         assert not storages & {form["values"][value]["storage"] for value in changed}
         assert not set(names) & {entry["value"] for entry in backward["inputs"]}
+
+
+class _Images(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(96, 128, 3, padding=1)
+        self.second = nn.Conv2d(128, 128, 3, padding=1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.second(self.first(x).relu()).float().square().mean()
+
+
+def test_convolutions_hand_on_the_layout_that_cudnn_gives() -> None:
+    """Channels last, which Inductor asks for. A CPU's layout would take a copy behind each; and so would gradients, were what
+    the forward saves not taken as it lies."""
+    for form in _compiled(_Images, torch.randn(2, 96, 8, 8, dtype=torch.bfloat16), "bfloat16").values():
+        seen = []
+        for op in (op for graph in form["graphs"] for op in graph["ops"] if "schema" in op):
+            name = form["schemas"][op["schema"]].partition("(")[0]
+            if name == "aten::convolution":
+                seen.append(op["outputs"][0])
+            elif name == "aten::convolution_backward":
+                seen.append(op["args"][0]["v"])
+        strides = [form["values"][value]["strides"] for value in seen]
+        assert [*strides[:2], strides[3]] == 3 * [[8192, 1, 1024, 128]]  # the loss's gradient lies otherwise
 
 
 def test_constants_of_the_code_do_not_stop_a_lowering() -> None:

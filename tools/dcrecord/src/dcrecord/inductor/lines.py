@@ -118,11 +118,13 @@ Step = Allocate | Reuse | Alias | Call | Launch
 
 @dataclass
 class Program:
-    """One graph as Inductor runs it. `sources`: of its kernels, by name; `outputs`: as the graph returns them."""
+    """One graph as Inductor runs it. `sources`: of its kernels, by name; `outputs`: as the graph returns them; `strides`:
+    theirs, where a buffer has some."""
 
     steps: list[Step]
     sources: dict[str, str]
     outputs: list[Tensor | None]
+    strides: list[tuple[int, ...] | None]
 
 
 class _Wrapper(wrapper.PythonWrapperCodegen):
@@ -176,8 +178,9 @@ def _program_of(graph: GraphLowering, stand_ins: bool) -> Program:
     reader = _LineReader(stand_ins)
     for line in graph.wrapper_code.lines:
         reader.read(line)
-    outputs = [_argument(output) for output in graph.wrapper_code.get_graph_outputs()]
-    return Program(reader.steps, reader.sources, outputs)
+    returned = graph.wrapper_code.get_graph_outputs()
+    strides = [tuple(map(_number, output.get_stride())) if hasattr(output, "layout") else None for output in returned]
+    return Program(reader.steps, reader.sources, [_argument(output) for output in returned], strides)
 
 
 class _LineReader:

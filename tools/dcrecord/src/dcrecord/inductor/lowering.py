@@ -14,6 +14,7 @@ from unittest import mock
 import torch
 from torch.fx import GraphModule, Node
 
+from dcrecord.cuda_operators import results_on_cuda
 from dcrecord.errors import RecorderError
 from dcrecord.inductor.joint_on_cuda import CudaJoint
 from dcrecord.inductor.lines import Captured, Program, capturing
@@ -120,8 +121,21 @@ def _lower_halves(
     _node_of_output(forward).meta["user_visible_output_idxs"] = list(range(outputs))
     _node_of_output(backward).meta["user_visible_output_idxs"] = []
     with running_the_rest() if target.apart else nullcontext(), capturing(stand_ins):
-        programs = _lower(forward, False, []), _lower(backward, True, overwritten)
-    return Lowered(*programs, returned, gradients, needed)
+        ahead = _lower(forward, False, [])
+        _lay_out_as_saved(backward, dict(zip(returned[outputs:], ahead.strides[outputs:])))
+        behind = _lower(backward, True, overwritten)
+    return Lowered(ahead, behind, returned, gradients, needed)
+
+
+def _lay_out_as_saved(backward: GraphModule, strides: dict[str | None, tuple[int, ...] | None]) -> None:
+    """Inductor lays out what the forward saves as it likes, and the backward takes it as it lies
+    (torch/_functorch/_aot_autograd/graph_compile.py, _aot_stage2b_bw_compile)."""
+    for node in backward.graph.nodes:
+        found = strides.get(node.name) if node.op == "placeholder" else None
+        tensor = node.meta.get("val")
+        if found is not None and tuple(tensor.stride()) != found:
+            with tensor.fake_mode:
+                node.meta["val"] = tensor.as_strided(tensor.shape, found)
 
 
 @contextmanager
@@ -134,6 +148,7 @@ def _settings(target: Target) -> Iterator[None]:
         mock.patch.dict(os.environ, {"TORCHINDUCTOR_CACHE_DIR": folder}),
         config.patch(target.settings),
         padding_by_rule(),
+        results_on_cuda(),  # Inductor asks fake tensors how a convolution's result lies
         # DeepCompile's operators have results that nobody reads.
         mock.patch.object(Scheduler, "dead_node_elimination", lambda _: None),
     ):
