@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <functional>
+#include <future>
 #include <span>
 #include <vector>
 
@@ -94,9 +95,15 @@ StepTimeBound FindStepTimeBound(Duration step_time,
   }
   const auto fixed = static_cast<double>(errors.step.ns());
   double variance = fixed * fixed;
+  std::vector<std::future<Duration>> times;
+  times.reserve(changes.size());
   for (const Change& change : changes) {
-    const Duration time = StepTimeWith(change, schedule, clocked, cluster);
-    const auto difference = static_cast<double>((time - step_time).ns());
+    times.push_back(std::async(std::launch::async, [&schedule, &clocked, &cluster, &change] {
+      return StepTimeWith(change, schedule, clocked, cluster);
+    }));
+  }
+  for (std::future<Duration>& time : times) {
+    const auto difference = static_cast<double>((time.get() - step_time).ns());
     variance += difference * difference;
   }
   constexpr double kNineOfTen = 1.645;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <future>
 
 #include "model/base/error.h"
 #include "model/graph/borrowed_profile.h"
@@ -90,15 +91,19 @@ std::string CompiledCommand(const Workload& workload, bool layers) {
   return layers ? "dcrecord --backend " + backend : "python -m dcrecord lower " + workload.folder;
 }
 
-ProfiledWorkload TakeForm(ProfiledWorkload loaded, const AskedForm& form, std::ostream& notes) {
-  const Workload& workload = loaded.workload;
+namespace {
+
+/// The compiled form that is asked for; nothing for operators.
+std::optional<Workload> FindCompiled(const Workload& workload,
+                                     const AskedForm& form,
+                                     std::ostream& notes) {
   const std::string path = FormFile(workload.folder, form.stage, form.layers);
   const std::string operators = workload.folder + ": backend aten, operator by operator: ";
   if (form.backend == Backend::kAten) {
     if (!form.why.empty() && FileExists(path)) {
       notes << operators << form.why << "\n";
     }
-    return loaded;
+    return std::nullopt;
   }
   if (!FileExists(path)) {
     const std::string missing =
@@ -107,7 +112,7 @@ ProfiledWorkload TakeForm(ProfiledWorkload loaded, const AskedForm& form, std::o
       throw Error(workload.folder + ": backend inductor: " + missing);
     }
     notes << operators << missing << "\n";
-    return loaded;
+    return std::nullopt;
   }
   Workload compiled{workload.folder, ParseGraph(ReadFile(path), path)};
   if (!compiled.graph.compiled || !IsSameModel(workload.graph, compiled.graph)) {
@@ -115,18 +120,46 @@ ProfiledWorkload TakeForm(ProfiledWorkload loaded, const AskedForm& form, std::o
                 ": expected a compiled form of the graph beside it, with the same name, "
                 "options, tokens and parameters; record both again");
   }
+  return compiled;
+}
+
+/// With the form's own profile, else with what the operators' one says of its calls.
+ProfiledWorkload WithCompiled(ProfiledWorkload loaded, std::optional<Workload> compiled) {
+  if (!compiled) {
+    return loaded;
+  }
   std::optional<Profile> own;
   if (!loaded.gpu.empty()) {
-    own = FindProfile(compiled, loaded.gpu);
+    own = FindProfile(*compiled, loaded.gpu);
   }
   if (own) {
     loaded.profile = std::move(own);
   } else if (loaded.profile) {
     loaded.profile = BorrowProfile({std::move(loaded.workload.graph), std::move(*loaded.profile)},
-                                   compiled.graph);
+                                   compiled->graph);
   }
-  loaded.workload = std::move(compiled);
+  loaded.workload = *std::move(compiled);
   return loaded;
+}
+
+}  // namespace
+
+ProfiledWorkload TakeForm(ProfiledWorkload loaded, const AskedForm& form, std::ostream& notes) {
+  std::optional<Workload> compiled = FindCompiled(loaded.workload, form, notes);
+  return WithCompiled(std::move(loaded), std::move(compiled));
+}
+
+ProfiledWorkload TakeForm(Workload recorded,
+                          const std::string& gpu,
+                          OpTimes times,
+                          const AskedForm& form,
+                          std::ostream& notes) {
+  auto profile = std::async(std::launch::async, [&] { return FindProfile(recorded, gpu, times); });
+  std::optional<Workload> compiled = FindCompiled(recorded, form, notes);
+  std::optional<Profile> read = profile.get();
+  return WithCompiled(
+      {std::move(recorded), std::move(read), times == OpTimes::kProfiled ? gpu : ""},
+      std::move(compiled));
 }
 
 }  // namespace dcsim

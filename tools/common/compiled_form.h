@@ -44,4 +44,11 @@ std::string CompiledCommand(const Workload& workload, bool layers = false);
 /// missing, or is one of another model.
 ProfiledWorkload TakeForm(ProfiledWorkload loaded, const AskedForm& form, std::ostream& notes);
 
+/// The same of a workload whose profile on this GPU is read meanwhile.
+ProfiledWorkload TakeForm(Workload recorded,
+                          const std::string& gpu,
+                          OpTimes times,
+                          const AskedForm& form,
+                          std::ostream& notes);
+
 }  // namespace dcsim

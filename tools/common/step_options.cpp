@@ -108,7 +108,7 @@ LoadedStep LoadStep(const StepOptions& options, std::ostream& notes) {
   const AskedForm form =
       FindForm(options.plan, overrides, DeepSpeedJobOf(recorded.graph, ranks, options.batches));
   ProfiledWorkload taken =
-      TakeForm(WithProfile(std::move(recorded), cluster.gpu.name, options.times), form, notes);
+      TakeForm(std::move(recorded), cluster.gpu.name, options.times, form, notes);
   Workload& workload = taken.workload;
   std::optional<Profile>& profile = taken.profile;
   const PredictionInputs inputs{workload.graph, profile ? &*profile : nullptr, cluster};
