@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <future>
+#include <sstream>
 
 #include "model/base/error.h"
 #include "model/graph/borrowed_profile.h"
@@ -155,8 +156,10 @@ ProfiledWorkload TakeForm(Workload recorded,
                           const AskedForm& form,
                           std::ostream& notes) {
   auto profile = std::async(std::launch::async, [&] { return FindProfile(recorded, gpu, times); });
-  std::optional<Workload> compiled = FindCompiled(recorded, form, notes);
+  std::ostringstream said;  // behind a fault of the profile nothing is
+  std::optional<Workload> compiled = FindCompiled(recorded, form, said);
   std::optional<Profile> read = profile.get();
+  notes << said.str();
   return WithCompiled(
       {std::move(recorded), std::move(read), times == OpTimes::kProfiled ? gpu : ""},
       std::move(compiled));
