@@ -156,7 +156,7 @@ ProfiledWorkload TakeForm(Workload recorded,
                           const AskedForm& form,
                           std::ostream& notes) {
   auto profile = std::async(std::launch::async, [&] { return FindProfile(recorded, gpu, times); });
-  std::ostringstream said;  // behind a fault of the profile nothing is
+  std::ostringstream said;  // printed only where the profile has no fault
   std::optional<Workload> compiled = FindCompiled(recorded, form, said);
   std::optional<Profile> read = profile.get();
   notes << said.str();

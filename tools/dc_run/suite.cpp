@@ -21,6 +21,7 @@ bool IsBareName(const std::string& text) {
   return text.find_first_of("/.") == std::string::npos;
 }
 
+/// Names of workloads may have dots.
 std::string WorkloadFolder(const fs::path& folder, const std::string& text) {
   return Resolved(folder, text.find('/') == std::string::npos ? "../../traces/" + text : text);
 }
