@@ -27,7 +27,7 @@ from dcrecord.inductor.releases import RELEASE, insert_releases
 from dcrecord.options import Reporter
 from dcrecord.recording import record_forms
 from dcrecord.workload import Fill, Workload, call_by_position
-from graph_checker import faults_of, values_of
+from graph_checker import faults_of
 from jsonschema_rs import Draft202012Validator
 from torch import Tensor, nn
 from torch._inductor.codegen.triton import TritonKernel

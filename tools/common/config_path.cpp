@@ -111,12 +111,14 @@ std::string FindConfig(const std::string& name, const std::string& kind, const s
        folder = folder.parent_path()) {
     folders.push_back(folder);
   }
-  std::string hint = DidYouMeanFile(name);
-  std::string own;
   for (const fs::path& folder : folders) {
     if (FileExists((folder / file).string())) {
       return (folder / file).string();
     }
+  }
+  std::string hint = DidYouMeanFile(name);
+  std::string own;
+  for (const fs::path& folder : folders) {
     hint = hint.empty() ? DidYouMeanFile((folder / file).string()) : hint;
     own = own.empty() ? NamesBeside(folder / file) : own;
   }

@@ -7,7 +7,7 @@ namespace dcsim {
 /// The file that `name` means: itself where it exists or names a folder or an ending, else
 /// configs/`kind`/`name`.yaml of the working folder or of a folder above the program
 /// (of the Python module: above the module), the nearest
-/// first. Throws Error with the nearest of those names where none has such a file.
+/// first. Throws Error with the nearest of those names, or all, where none has such a file.
 ///
 ///   kind   "clusters", "gpus" or "plans"
 ///   what   it is, for the error: "cluster file"

@@ -194,7 +194,7 @@ RecordCommand RecordingShelf::Changed(const AskedRecording& asked) const {
   if (asked.hold_none && own_->hold != Json::array()) {
     command.Remove("--hold").Set("--hold", "none").NameSuffix("-hold-none");
   }
-  if (backend_ == Backend::kInductor || HasForms(own_->folder)) {
+  if (backend_ == Backend::kInductor || HasForms(workload_.folder)) {
     command.Set("--backend", "inductor");
   }
   return command;
