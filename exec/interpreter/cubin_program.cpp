@@ -13,21 +13,29 @@ constexpr std::uintptr_t kAlignment = 16;  // bytes
 
 }  // namespace
 
+CubinProgram::Program::Program(const TritonKernel& kernel,
+                               const KernelBinaries& binaries,
+                               const KernelBinary& own)
+    : binary(own),
+      function({kernel.name, binaries.architecture, own.cubin, own.entry, own.shared,
+                kWarp * own.config.at("num_warps")}),
+      packed(kernel.signature, own.passed),
+      must_align(kernel.signature.size()) {
+  for (const std::size_t position : own.aligned) {
+    must_align[position] = 1;
+  }
+}
+
 CubinProgram::CubinProgram(const TritonKernel& kernel, const KernelBinaries& binaries)
-    : kernel_(kernel),
-      binary_(binaries.by_hash.at(kernel.hash)),
-      function_({kernel.name, binaries.architecture, binary_.cubin, binary_.entry, binary_.shared,
-                 kWarp * binary_.config.at("num_warps")}),
-      packed_(kernel.signature, binary_.passed),
-      must_align_(kernel.signature.size()) {
-  for (const std::size_t position : binary_.aligned) {
-    must_align_[position] = 1;
+    : kernel_(kernel) {
+  for (const KernelBinary& binary : binaries.by_hash.at(kernel.hash)) {
+    programs_.emplace_back(kernel, binaries, binary);
   }
 }
 
 at::Tensor CubinProgram::Align(std::size_t position, const at::Tensor& tensor) const {
   const auto address = reinterpret_cast<std::uintptr_t>(tensor.data_ptr());
-  if (must_align_[position] == 0 || address % kAlignment == 0) {
+  if (programs_[used_].must_align[position] == 0 || address % kAlignment == 0) {
     return tensor;
   }
   const std::string& name = kernel_.signature[position].name;
@@ -40,6 +48,8 @@ at::Tensor CubinProgram::Align(std::size_t position, const at::Tensor& tensor) c
 }
 
 void CubinProgram::Run(const std::vector<Argument>& arguments, const Frame& frame) {
+  Program& program = programs_[used_];
+  LaunchArguments& packed = program.packed;
   std::vector<at::Tensor> held;  // until the launch is on its stream
   std::map<std::string, std::int64_t> numbers;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -47,22 +57,22 @@ void CubinProgram::Run(const std::vector<Argument>& arguments, const Frame& fram
       numbers[kernel_.signature[i].name] = *number;
     }
   }
-  for (std::size_t i = 0; i < binary_.passed.size(); ++i) {
-    const std::size_t position = binary_.passed[i];
+  for (std::size_t i = 0; i < program.binary.passed.size(); ++i) {
+    const std::size_t position = program.binary.passed[i];
     const Argument& argument = arguments[position];
     if (const auto* id = std::get_if<ValueId>(&argument)) {
       DCSIM_CHECK(frame[id->index()].defined()) << "value " << id->index() << " is not alive";
       held.push_back(Align(position, frame[id->index()]));
-      packed_.Set(i, static_cast<const void*>(held.back().data_ptr()));
+      packed.Set(i, static_cast<const void*>(held.back().data_ptr()));
     } else if (const auto* whole = std::get_if<std::int64_t>(&argument)) {
-      packed_.Set(i, *whole);
+      packed.Set(i, *whole);
     } else if (const auto* real = std::get_if<double>(&argument)) {
-      packed_.Set(i, *real);
+      packed.Set(i, *real);
     } else {
       DCSIM_CHECK(false) << kernel_.name << ", argument " << position;
     }
   }
-  function_.Launch(GridOf(kernel_.grid, binary_.config, numbers), packed_.data());
+  program.function.Launch(GridOf(kernel_.grid, program.binary.config, numbers), packed.data());
 }
 
 }  // namespace dcsim::exec

@@ -73,9 +73,11 @@ void ReadBinary(const Json& json, const Path& path, Faults& faults, KernelBinari
     }
   }
   object.RejectUnknown();
-  if (!binaries.by_hash.try_emplace(hash, std::move(binary)).second) {
-    faults.Add(path, "kernel " + hash + " is there twice");
+  std::vector<KernelBinary>& others = binaries.by_hash[hash];
+  if (std::ranges::find(others, binary.config, &KernelBinary::config) != others.end()) {
+    faults.Add(path, "kernel " + hash + " is there twice with the same configuration");
   }
+  others.push_back(std::move(binary));
 }
 
 /// The kernel's signature as the binary has it: everything but what is compiled in.
@@ -91,13 +93,8 @@ bool FitsSignature(const TritonKernel& kernel, const KernelBinary& binary) {
          });
 }
 
-std::string FindUnlaunchable(const TritonKernel& kernel, const KernelBinaries& binaries) {
-  const auto found = binaries.by_hash.find(kernel.hash);
-  if (found == binaries.by_hash.end()) {
-    return "is not in it";
-  }
-  const KernelBinary& binary = found->second;
-  if (binary.config != kernel.configs.front()) {
+std::string FindUnlaunchable(const TritonKernel& kernel, const KernelBinary& binary) {
+  if (std::ranges::find(kernel.configs, binary.config) == kernel.configs.end()) {
     return "was compiled with another configuration";
   }
   if (!FitsSignature(kernel, binary)) {
@@ -110,6 +107,19 @@ std::string FindUnlaunchable(const TritonKernel& kernel, const KernelBinaries& b
     }
   }
   return FindGridFault(kernel.grid, binary.config);
+}
+
+std::string FindUnlaunchable(const TritonKernel& kernel, const KernelBinaries& binaries) {
+  const auto found = binaries.by_hash.find(kernel.hash);
+  if (found == binaries.by_hash.end()) {
+    return "is not in it";
+  }
+  for (const KernelBinary& binary : found->second) {
+    if (std::string fault = FindUnlaunchable(kernel, binary); !fault.empty()) {
+      return fault;
+    }
+  }
+  return "";
 }
 
 }  // namespace

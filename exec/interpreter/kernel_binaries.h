@@ -10,7 +10,7 @@
 
 namespace dcsim::exec {
 
-/// A Triton kernel compiled for one kind of GPU, with the first of its configurations.
+/// A Triton kernel compiled for one kind of GPU, with one of its configurations.
 struct KernelBinary {
   KernelConfig config;               // block sizes, warps
   std::string entry;                 // name of the function in the cubin
@@ -23,8 +23,9 @@ struct KernelBinary {
 /// What `python -m dcrecord kernels` made for a workload. File form: dc-kernels/1.
 struct KernelBinaries {
   std::string file;
-  std::string architecture;                     // "sm_90"
-  std::map<std::string, KernelBinary> by_hash;  // of the kernel's source
+  std::string architecture;  // "sm_90"
+  // By hash of the kernel's source: one for each configuration, in the recorded order.
+  std::map<std::string, std::vector<KernelBinary>> by_hash;
 };
 
 /// Reads a dc-kernels/1 document. Throws Error with every fault.

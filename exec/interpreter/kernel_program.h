@@ -17,6 +17,11 @@ class KernelProgram {
   KernelProgram& operator=(const KernelProgram&) = delete;
   virtual ~KernelProgram() = default;
 
+  /// How many configurations it can be launched with: at least one.
+  virtual std::size_t configurations() const { return 1; }
+  /// Launches with this configuration from now on; the first before.
+  virtual void Use(std::size_t /*configuration*/) {}
+
   /// One launch. Every tensor among the arguments is in the frame.
   virtual void Run(const std::vector<Argument>& arguments, const Frame& frame) = 0;
 };

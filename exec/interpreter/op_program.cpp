@@ -1,5 +1,6 @@
 #include "exec/interpreter/op_program.h"
 
+#include "exec/interpreter/configuration_choice.h"
 #include "model/base/error.h"
 
 namespace dcsim::exec {
@@ -31,6 +32,7 @@ OpProgram::OpProgram(const Graph& graph, c10::Device device, const KernelBinarie
     kernels_.push_back(MakeKernelProgram(graph, kernel, device, binaries));
   }
   if (graph.compiled) {
+    UseFastestConfigurations(graph, device, kernels_);
     memory_ = std::make_unique<CompiledMemory>(graph, device);
     for (const Op& op : graph.ops) {
       writing_calls_.push_back(op.launch ? nullptr : FindWritingCall(graph, op, device));

@@ -19,7 +19,8 @@ class OpProgram {
   /// recorded one (another torch version), naming op and both schemas; when a kernel of a compiled
   /// graph has no stand-in, by which it is run without `binaries` (MakeKernelProgram).
   ///
-  ///   binaries   of a compiled graph on a GPU: its kernels
+  ///   binaries   of a compiled graph on a GPU: its kernels, of which each is launched with the
+  ///              fastest of its configurations (UseFastestConfigurations)
   OpProgram(const Graph& graph, c10::Device device, const KernelBinaries* binaries = nullptr);
 
   /// Calls one op on the tensors of the frame and puts its outputs there. Every input must be

@@ -137,7 +137,7 @@ struct TritonKernel {
   std::int64_t stores = 0;
   std::int64_t reductions = 0;
   std::map<std::string, std::int64_t> passes;  // by argument: loops that read it, if more than one
-  std::vector<KernelConfig> configs;           // candidates; the first is what is run
+  std::vector<KernelConfig> configs;           // candidates, of which a GPU runs its fastest
   std::string source;
   KernelMath math;                  // follows from the source
   std::vector<std::string> aten;    // operators that are fused in it

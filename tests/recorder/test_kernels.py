@@ -59,15 +59,28 @@ def test_committed_kernels_of_tiny_llama_are_made_again_byte_for_byte(tmp_path: 
 
 
 def test_committed_kernels_are_those_of_the_forms() -> None:
-    compiled = {entry["hash"]: entry for entry in read_document(TINY / KERNELS_FILE)["kernels"]}
+    entries = read_document(TINY / KERNELS_FILE)["kernels"]
     for kernel in _kernels():
-        entry = compiled.pop(kernel["hash"])
-        assert entry["config"] == kernel["configs"][0]
+        own = [entry for entry in entries if entry["hash"] == kernel["hash"]]
+        assert [entry["config"] for entry in own] == kernel["configs"]
         passed = [index for index, (_, kind) in enumerate(kernel["signature"]) if kind != "constexpr"]
-        assert entry["arguments"] == passed
-        assert all(kernel["signature"][index][1].startswith("*") for index in entry["aligned"])
-        assert base64.b64decode(entry["cubin"]).startswith(b"\x7fELF")
-    assert not compiled
+        for entry in own:
+            assert entry["arguments"] == passed
+            assert all(kernel["signature"][index][1].startswith("*") for index in entry["aligned"])
+            assert base64.b64decode(entry["cubin"]).startswith(b"\x7fELF")
+    assert len(entries) == sum(len(kernel["configs"]) for kernel in _kernels())
+
+
+def test_configurations_that_no_block_has_memory_for_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = next(kernel for kernel in _kernels() if len(kernel["configs"]) > 2 and kernel["kind"] == "reduction")
+    needed = [entry["shared"] for entry in compile_kernel(kernel)]
+    assert min(needed) < max(needed)
+    monkeypatch.setattr(cubins, "SHARED_BYTES", max(needed) - 1)
+    left = [entry["config"] for entry in compile_kernel(kernel)]
+    assert left == [config for config, bytes_ in zip(kernel["configs"], needed) if bytes_ < max(needed)]
+    monkeypatch.setattr(cubins, "SHARED_BYTES", min(needed) - 1)
+    with pytest.raises(RecorderError, match=f"needs more than {min(needed) - 1} bytes of shared memory"):
+        compile_kernel(kernel)
 
 
 @pytest.mark.parametrize("kind", ["pointwise", "reduction", "persistent_reduction"])
@@ -75,7 +88,7 @@ def test_parameters_are_the_passed_arguments_and_two_pointers(kind: str, monkeyp
     kernel, seen = _one_of(kind), []
     count = cubins._parameters
     monkeypatch.setattr(cubins, "_parameters", lambda ptx: (seen.append(ptx), count(ptx))[1])
-    entry = compile_kernel(kernel)
+    entry = compile_kernel(kernel)[0]
     declared = re.findall(r"\.param \.(\w+)", seen[0].split(".entry", 1)[1].split(")", 1)[0])
     types = [kernel["signature"][index][1] for index in entry["arguments"]]
     assert declared == [PTX_OF.get(each, "u64") for each in types] + ["u64", "u64"]

@@ -58,7 +58,8 @@ TEST(KernelBinariesTest, AreRead) {
   EXPECT_EQ(binaries.file, "kernels.json");
   EXPECT_EQ(binaries.architecture, "sm_90");
   ASSERT_EQ(binaries.by_hash.size(), 3U);
-  const KernelBinary& binary = binaries.by_hash.at("bb");
+  ASSERT_EQ(binaries.by_hash.at("bb").size(), 1U);
+  const KernelBinary& binary = binaries.by_hash.at("bb").front();
   EXPECT_EQ(binary.config.at("XBLOCK"), 4);
   EXPECT_EQ(binary.entry, "kernel");
   EXPECT_EQ(binary.shared, 128);
@@ -68,6 +69,21 @@ TEST(KernelBinariesTest, AreRead) {
             "\x7f"
             "ELF and more");
   EXPECT_EQ(FindUnlaunchable(TheGraph(), binaries), "");
+}
+
+TEST(KernelBinariesTest, AKernelHasAnEntryForEachConfiguration) {
+  Json document = TheDocument();
+  Json other = document["kernels"][0];
+  other["config"]["XBLOCK"] = 8;
+  document["kernels"].push_back(other);
+  const KernelBinaries binaries = Parse(document);
+  ASSERT_EQ(binaries.by_hash.at("aa").size(), 2U);
+  EXPECT_EQ(binaries.by_hash.at("aa")[1].config.at("XBLOCK"), 8);
+  EXPECT_EQ(FindUnlaunchable(TheGraph(), binaries),
+            "kernel relu was compiled with another configuration");
+  Json graph = TheGraphDocument();
+  graph["kernels"][0]["configs"].push_back(other["config"]);
+  EXPECT_EQ(FindUnlaunchable(ParseGraph(graph.dump(), "g.json"), binaries), "");
 }
 
 struct Bad {
@@ -92,7 +108,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"/kernels", "none", "kernels"},
         Bad{"/kernels/0", 7, "/kernels/0: expected an object"},
         Bad{"/kernels/0/hash", 7, "/kernels/0/hash: expected a text"},
-        Bad{"/kernels/1/hash", "aa", "kernel aa is there twice"},
+        Bad{"/kernels/1/hash", "aa", "kernel aa is there twice with the same configuration"},
         Bad{"/kernels/0/config", 4, "expected an object of whole numbers with num_warps"},
         Bad{"/kernels/0/config", Json{{"XBLOCK", 4}}, "with num_warps"},
         Bad{"/kernels/0/config/XBLOCK", 0, "expected a number of at least 1"},

@@ -44,7 +44,8 @@ def run_kernels(arguments: list[str]) -> int:
     document = kernels_of(read_forms(folder), report)
     out = folder / KERNELS_FILE
     write_whole(out, to_bytes(document, compressed=True))
-    report(f"wrote {out}: {len(document['kernels'])} kernels for {document['architecture']}")
+    count = len({entry["hash"] for entry in document["kernels"]})
+    report(f"wrote {out}: {count} kernels in {len(document['kernels'])} configurations for {document['architecture']}")
     return 0
 
 
@@ -74,7 +75,7 @@ def kernels_of(forms: list[dict[str, Any]], report: Reporter) -> dict[str, Any]:
         "workload": forms[0]["name"],
         "recorder": {"dcrecord": VERSION, "triton": version_of("triton")},
         "architecture": ARCHITECTURE,
-        "kernels": [compile_kernel(kernel) for kernel in kernels.values()],
+        "kernels": [entry for kernel in kernels.values() for entry in compile_kernel(kernel)],
     }
 
 

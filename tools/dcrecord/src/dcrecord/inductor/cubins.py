@@ -13,10 +13,12 @@ from dcrecord.inductor.no_gpu import gpu_to_compile_for
 
 # Triton hands every kernel two more pointers behind its arguments, to scratch memory (triton/backends/nvidia/driver.py).
 SCRATCH_POINTERS = 2
+# What a block may have on sm_90; Inductor leaves configurations out that need more.
+SHARED_BYTES = 227 * 1024
 
 
-def compile_kernel(kernel: dict[str, Any]) -> dict[str, Any]:
-    """The entry of a kernels file for an entry of a graph's `kernels`, with its first configuration.
+def compile_kernel(kernel: dict[str, Any]) -> list[dict[str, Any]]:
+    """The entries of a kernels file for an entry of a graph's `kernels`, one for each configuration that a GPU takes.
 
     Throws RecorderError where the source is not the one that its hash names, where the installed PyTorch has other
     configurations for it, and for kernels that need more than a plain launch.
@@ -25,9 +27,18 @@ def compile_kernel(kernel: dict[str, Any]) -> dict[str, Any]:
     if hashlib.sha256(source.encode()).hexdigest()[:16] != kernel["hash"]:
         raise RecorderError(f"kernel {kernel['name']}: its hash is not that of its source; record the workload again")
     with gpu_to_compile_for():
-        compiled, meta, config = _compile(source)
-    if config != kernel["configs"][0]:
-        raise RecorderError(f"kernel {kernel['name']}: this PyTorch compiles it with {config}: expected {kernel['configs'][0]}")
+        tuner = _tuner_of(source)
+        configs = [config_of(config) for config in tuner.configs]
+        if configs != kernel["configs"]:
+            raise RecorderError(f"kernel {kernel['name']}: this PyTorch compiles it with {configs}: expected {kernel['configs']}")
+        compiled = [_compile(tuner, config) for config in tuner.configs]
+    fitting = [_entry(kernel, config, *made) for config, made in zip(configs, compiled) if made[0].metadata.shared <= SHARED_BYTES]
+    if not fitting:
+        raise RecorderError(f"kernel {kernel['name']} needs more than {SHARED_BYTES} bytes of shared memory, which a block has")
+    return fitting
+
+
+def _entry(kernel: dict[str, Any], config: dict[str, int], compiled: Any, meta: dict[str, Any]) -> dict[str, Any]:
     _require_plain_launch(kernel["name"], compiled)
     names = [name for name, _ in kernel["signature"]]
     passed = [names.index(name) for name, kind in meta["signature"].items() if kind != "constexpr"]
@@ -46,22 +57,25 @@ def compile_kernel(kernel: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _compile(source: str) -> tuple[Any, dict[str, Any], dict[str, int]]:
-    """Triton's result, what it was told, and the configuration; as Inductor's CachingAutotuner._precompile_config does (torch/_inductor/runtime/triton_heuristics.py)."""
-    import triton
+def _tuner_of(source: str) -> Any:
     from torch._inductor.codecache import PyCodeCache
+
+    return PyCodeCache.load(source).kernel
+
+
+def _compile(tuner: Any, config: Any) -> tuple[Any, dict[str, Any]]:
+    """Triton's result and what it was told; as Inductor's CachingAutotuner._precompile_config does (torch/_inductor/runtime/triton_heuristics.py)."""
+    import triton
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
-    tuner = PyCodeCache.load(source).kernel
-    config = tuner.configs[0]
     meta = tuner._create_compile_meta(config)
     options = tuner._create_compile_options(config, meta)
     code = ASTSource(tuner.fn, meta["signature"], meta["constants"], meta["configs"][0])
     with triton.knobs.compilation.scope():
         triton.knobs.compilation.disable_line_info = True  # lines name a file of this machine
         compiled = triton.compile(code, target=GPUTarget("cuda", meta["cc"], 32), options=options)
-    return compiled, meta, config_of(config)
+    return compiled, meta
 
 
 def _require_plain_launch(name: str, compiled: Any) -> None:
