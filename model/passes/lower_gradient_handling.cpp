@@ -21,6 +21,14 @@ constexpr std::size_t kOverflowCalls = 3;
 // norm and whether it is finite.
 constexpr std::size_t kGroupScalars = 11;
 constexpr std::size_t kTotalScalars = 22;
+// ZeRO-3 takes the norms of sub-groups of so many elements of a rank (stage3.py,
+// _create_fp16_sub_groups), and the host waits for each: it copies a number to the GPU.
+constexpr std::int64_t kSubGroup = 1'000'000'000;
+// Scalars take it twice a call in a loop, the collective 28 calls; stacking the norms and dropping
+// the gradients a third of a call for each parameter (docs/lab/deepspeed.md).
+constexpr std::size_t kCallsOfScalar = 2;
+constexpr std::size_t kCallsOfCollective = 28;
+constexpr std::size_t kParamsOfCall = 3;
 
 std::vector<ParamId> TrainedOf(const LowerState& state, std::size_t g) {
   std::vector<ParamId> trained;
@@ -109,14 +117,48 @@ BufferId AddNorms(LowerState& state, std::size_t g, BufferId sum) {
   return sum;
 }
 
-void AddScalars(LowerState& state, std::size_t g, BufferId sum, std::size_t launches) {
+void AddScalars(
+    LowerState& state, std::size_t g, BufferId sum, std::size_t launches, std::size_t calls) {
   const auto numbers = static_cast<std::int64_t>(CountParts(state, g));
   TaskDraft draft = ComputeDraft(state, TaskKind::kGradientNorm, MemoryPattern::kNorm,
                                  Bytes(numbers * kFloat64), g);
   draft.work.launches = static_cast<std::uint32_t>(launches);
-  draft.work.python.operators = draft.work.launches;
+  draft.work.python.operators = static_cast<std::uint32_t>(calls);
   draft.Write(sum);
   state.builder.Add(draft);
+}
+
+/// Norms of all groups' gradients, and the total norm, which the host reads.
+void AddNorm(LowerState& state, const std::vector<std::size_t>& trained) {
+  BufferId sum;
+  for (const std::size_t g : trained) {
+    sum = AddNorms(state, g, sum);
+    AddScalars(state, g, sum, kGroupScalars, kGroupScalars);
+  }
+  AddScalars(state, trained.back(), sum, kTotalScalars, kTotalScalars);
+  AddHostRead(state, sum);
+}
+
+std::size_t CountSubGroups(const LowerState& state, std::size_t g) {
+  return static_cast<std::size_t>(DivideUp(state.flat[g].partition, kSubGroup));
+}
+
+/// The same of ZeRO-3, sub-group by sub-group.
+void AddShardedNorm(LowerState& state, const std::vector<std::size_t>& trained) {
+  BufferId sum;
+  for (const std::size_t g : trained) {
+    const std::size_t parts = CountParts(state, g);
+    const std::size_t groups = CountSubGroups(state, g);
+    sum = AddNorms(state, g, sum);
+    AddScalars(
+        state, g, sum, groups * kGroupScalars,
+        groups * (kGroupScalars * kCallsOfScalar + kCallsOfCollective) + parts / kParamsOfCall);
+    AddDeviceSynchronize(state);
+  }
+  const std::size_t parts = CountParts(state, trained.back());
+  AddScalars(state, trained.back(), sum, kTotalScalars,
+             kTotalScalars * kCallsOfScalar + parts / kParamsOfCall);
+  AddHostRead(state, sum);
 }
 
 /// Groups with a partition, in their order.
@@ -146,14 +188,10 @@ void AddGradientChecks(LowerState& state) {
     }
     AddHostRead(state, found);
   }
-  if (options.stage == 3 || options.compute_grad_norm || options.gradient_clipping) {
-    BufferId sum;
-    for (const std::size_t g : trained) {
-      sum = AddNorms(state, g, sum);
-      AddScalars(state, g, sum, kGroupScalars);
-    }
-    AddScalars(state, trained.back(), sum, kTotalScalars);
-    AddHostRead(state, sum);
+  if (options.stage == 3) {
+    AddShardedNorm(state, trained);
+  } else if (options.compute_grad_norm || options.gradient_clipping) {
+    AddNorm(state, trained);
   }
 }
 

@@ -87,13 +87,11 @@ def host_section(found: dict[str, Any], source: str) -> str:
     """The keys of a cluster file's `host`."""
     launch = found["launch_in_a_loop_us"] * AMONG_OTHERS
     samples = found["samples"]
-    operators = [
-        (_of_each(samples, key) - launches * launch) / calls
-        for key, (calls, launches) in (("has_overflow_us", OVERFLOW), ("get_grad_norm_direct_us", NORM))
-    ]
+    taken = sum(_of_each(samples, key) for key in ("has_overflow_us", "get_grad_norm_direct_us"))
+    calls, launches = (sum(each) for each in zip(OVERFLOW, NORM))
     times = {
         "launch": launch,
-        "python_operator": max(0.0, statistics.mean(operators)),
+        "python_operator": max(0.0, (taken - launches * launch) / calls),
         "autograd_node": max(0.0, _of_each(samples, "autograd_us")),
         "compiled_graph": statistics.mean(statistics.median(each["forward_us"]) for each in samples),
     }
