@@ -54,7 +54,8 @@ bool ReadsPartition(const LowerState& state, std::size_t g) {
 
 /// Gradient partition -> a copy in the dtype of master weights; a partition of the step goes back
 /// then.
-BufferId AddCast(LowerState& state, std::size_t g) {
+BufferId AddCast(LowerState& state, const GroupPart& part) {
+  const std::size_t g = part.group;
   FlatBuffers& flat = state.flat[g];
   if (ReadsPartition(state, g)) {
     return flat.gradient_partition;
@@ -63,11 +64,11 @@ BufferId AddCast(LowerState& state, std::size_t g) {
   const std::int64_t to = ElementBytes(state.plan.options.training.master);
   const bool copies = from == to && state.layout.groups()[g].dtype != DType::kFloat32;
   const MemoryPattern cast = from > to ? MemoryPattern::kNarrow : MemoryPattern::kWiden;
-  const BufferId gradient = AddStepBuffer(state, BufferClass::kTemporary, MasterBytes(state, g));
-  const BufferId together = state.in_deepspeed() ? AddFlatGradients(state, g) : BufferId::None();
+  const BufferId gradient = AddStepBuffer(state, BufferClass::kTemporary, MasterBytes(state, part));
+  const BufferId together = state.in_deepspeed() ? AddFlatGradients(state, part) : BufferId::None();
   TaskDraft draft =
       ComputeDraft(state, TaskKind::kCastGradients, copies ? MemoryPattern::kCopy : cast,
-                   Bytes(flat.partition * (from + to)), g);
+                   Bytes(part.elements * (from + to)), g);
   draft.Allocate(gradient);
   draft.Read(together.is_none() ? flat.gradient_partition : together);
   draft.Write(gradient);
@@ -81,9 +82,9 @@ BufferId AddCast(LowerState& state, std::size_t g) {
   return gradient;
 }
 
-void AddClip(LowerState& state, std::size_t g, BufferId gradient, BufferId norm) {
+void AddClip(LowerState& state, const GroupPart& part, BufferId gradient, BufferId norm) {
   TaskDraft draft = ComputeDraft(state, TaskKind::kClipGradients, MemoryPattern::kClip,
-                                 MasterBytes(state, g) * 2, g);
+                                 MasterBytes(state, part) * 2, part.group);
   const BufferId factor = AddFloat(state);
   draft.Allocate(factor);
   draft.Read(norm);
@@ -92,13 +93,13 @@ void AddClip(LowerState& state, std::size_t g, BufferId gradient, BufferId norm)
   state.builder.Add(draft);
 }
 
-void AddUpdate(LowerState& state, std::size_t g, BufferId gradient) {
-  const FlatBuffers& flat = state.flat[g];
+void AddUpdate(LowerState& state, const GroupPart& part, BufferId gradient) {
+  const FlatBuffers& flat = state.flat[part.group];
   const ScheduleOptions& options = state.plan.options;
-  const OptimizerUpdate update = UpdateOf(options, flat.partition);
-  const Bytes tensor = MasterBytes(state, g);
-  TaskDraft draft = ComputeDraft(state, TaskKind::kOptimizerStep,
-                                 PatternOf(options, flat.partition), tensor * update.accesses, g);
+  const OptimizerUpdate update = UpdateOf(options, part.elements);
+  const Bytes tensor = MasterBytes(state, part);
+  TaskDraft draft = ComputeDraft(state, TaskKind::kOptimizerStep, PatternOf(options, part.elements),
+                                 tensor * update.accesses, part.group);
   draft.work.launches = static_cast<std::uint32_t>(update.launches);
   std::vector<BufferId> temporaries;
   for (std::size_t i = 0; i < update.temporaries; ++i) {
@@ -119,7 +120,8 @@ void AddUpdate(LowerState& state, std::size_t g, BufferId gradient) {
 
 /// Master weights -> the dtype of training: one kernel, or one a parameter where ZeRO-1 and 2 cut
 /// each parameter's part out of weights that lie side by side. `over` is not needed any more.
-void AddStoreParams(LowerState& state, std::size_t g, BufferId gradient, BufferId over) {
+void AddStoreParams(LowerState& state, const GroupPart& part, BufferId gradient, BufferId over) {
+  const std::size_t g = part.group;
   const FlatBuffers& flat = state.flat[g];
   const bool offloads = state.plan.options.offload_parameters;
   const BufferId weights = offloads ? AddUpdatedBuffer(state, g) : flat.weights;
@@ -127,7 +129,7 @@ void AddStoreParams(LowerState& state, std::size_t g, BufferId gradient, BufferI
   const bool narrows = state.plan.options.training.master == DType::kFloat32;
   TaskDraft draft = ComputeDraft(
       state, TaskKind::kStoreParams, narrows ? MemoryPattern::kNarrow : MemoryPattern::kCopy,
-      MasterBytes(state, g) + Bytes(flat.partition * ElementBytes(own)), g);
+      MasterBytes(state, part) + Bytes(part.elements * ElementBytes(own)), g);
   if (offloads) {
     draft.Allocate(weights);
   } else if (state.by_parameter() && state.plan.options.stage != 3) {
@@ -186,6 +188,19 @@ void AddGatherStreamWait(LowerState& state) {
   }
 }
 
+/// The update of part of a group. The norm, if there is one, is not needed behind the last.
+void AddPart(LowerState& state, const GroupPart& part, BufferId norm, bool last) {
+  const BufferId gradient = AddCast(state, part);
+  if (state.in_deepspeed()) {
+    AddScaling(state, part, gradient);
+  } else if (!norm.is_none() && state.plan.options.gradient_clipping) {
+    AddClip(state, part, gradient, norm);
+  }
+  AddWaitForStates(state, part.group);
+  AddUpdate(state, part, gradient);
+  AddStoreParams(state, part, gradient, last ? norm : BufferId::None());
+}
+
 }  // namespace
 
 void AddGradientPartition(LowerState& state) {
@@ -228,18 +243,13 @@ void AddOptimizerStep(LowerState& state) {
     if (state.flat[g].partition == 0) {
       continue;
     }
-    const BufferId gradient = AddCast(state, g);
-    if (state.in_deepspeed()) {
-      AddScaling(state, g, gradient);
-    } else if (clips && !norm.is_none()) {
-      AddClip(state, g, gradient, norm);
-    }
-    AddWaitForStates(state, g);
-    AddUpdate(state, g, gradient);
     const bool last =
         std::all_of(state.flat.begin() + static_cast<std::ptrdiff_t>(g) + 1, state.flat.end(),
                     [](const FlatBuffers& flat) { return flat.partition == 0; });
-    AddStoreParams(state, g, gradient, last ? norm : BufferId::None());
+    const std::vector<GroupPart> parts = PartsOf(state, g);
+    for (const GroupPart& part : parts) {
+      AddPart(state, part, norm, last && &part == &parts.back());
+    }
     if (state.plan.options.stage != 3) {
       gather = AddGatherUpdated(state, g);
     }

@@ -345,11 +345,12 @@ std::vector<std::uint32_t> FindHookedModules(const Plan& plan, const Graph& grap
 void AddModuleHooks(LowerState& state, const std::vector<OpId>& order, std::size_t at);
 
 /// What DeepSpeed does with gradients ahead of its optimizer, with gradient_handling deepspeed
-/// (lower_gradient_handling.cpp): the checks of all gradients; a group's gradients as one flat
+/// (lower_gradient_handling.cpp): the checks of all gradients; those of part of a group as one flat
 /// tensor, where they are not, or None(); their scaling in place.
+struct GroupPart;
 void AddGradientChecks(LowerState& state);
-BufferId AddFlatGradients(LowerState& state, std::size_t group);
-void AddScaling(LowerState& state, std::size_t group, BufferId gradient);
+BufferId AddFlatGradients(LowerState& state, const GroupPart& part);
+void AddScaling(LowerState& state, const GroupPart& part, BufferId gradient);
 
 /// ZeRO-1: the gradient partition of the boundary micro-step, zeroed (lower_optimizer.cpp).
 void AddGradientPartition(LowerState& state);

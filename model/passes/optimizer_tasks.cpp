@@ -70,8 +70,34 @@ BufferId AddFloat(LowerState& state) {
   return AddStepBuffer(state, BufferClass::kTemporary, Bytes(4));
 }
 
-Bytes MasterBytes(const LowerState& state, std::size_t g) {
-  return Bytes(state.flat[g].partition * ElementBytes(state.plan.options.training.master));
+std::vector<GroupPart> PartsOf(const LowerState& state, std::size_t g) {
+  constexpr std::int64_t kSubGroup = 1'000'000'000;
+  const bool cuts = state.in_deepspeed() && state.plan.options.stage == 3 &&
+                    !state.plan.options.offload_parameters;
+  std::vector<GroupPart> parts = {{.group = g}};
+  std::vector<ParamId> trained;
+  for (const ParamId id : state.layout.groups()[g].params) {
+    if (!state.graph.param(id).requires_grad) {
+      continue;
+    }
+    if (cuts && parts.back().elements >= kSubGroup) {
+      parts.push_back({.group = g});
+    }
+    const OwnedPart own = state.layout.owned(id, 0);
+    parts.back().largest = std::max(parts.back().largest, own.end - own.begin);
+    parts.back().elements += cuts ? state.layout.place(id).shard : 0;
+    ++parts.back().params;
+    trained.push_back(id);
+  }
+  if (!cuts) {
+    parts.front().elements = state.flat[g].partition;
+    parts.front().params = state.layout.most_parts(trained);
+  }
+  return parts;
+}
+
+Bytes MasterBytes(const LowerState& state, const GroupPart& part) {
+  return Bytes(part.elements * ElementBytes(state.plan.options.training.master));
 }
 
 std::size_t CountTrainable(const LowerState& state, std::size_t g) {

@@ -7,6 +7,22 @@
 
 namespace dcsim {
 
+/// What the optimizer updates at a time: a group, or in DeepSpeed's ZeRO-3 a sub-group of it.
+struct GroupPart {
+  std::size_t group = 0;
+  std::int64_t elements = 0;  // of one rank
+  std::size_t params = 0;     // of which that rank owns a part, on the rank that has most of them
+  std::int64_t largest = 1;   // elements of such a part
+};
+
+/// A group as it is updated, in order. DeepSpeed's ZeRO-3 closes a sub-group with the parameter by
+/// which its rank has 1e9 elements (deepspeed/runtime/zero/stage3.py, _create_fp16_sub_groups); of
+/// offloaded parameters a group is whole.
+std::vector<GroupPart> PartsOf(const LowerState& state, std::size_t g);
+
+/// Of part of a group: bytes of tensors of its size, in the dtype of master weights.
+Bytes MasterBytes(const LowerState& state, const GroupPart& part);
+
 /// A buffer of the step's end, not allocated yet.
 BufferId AddStepBuffer(LowerState& state, BufferClass buffer_class, Bytes bytes);
 BufferId AddFloat(LowerState& state);
@@ -25,9 +41,6 @@ TaskId AddCollectiveTask(LowerState& state,
 
 /// The sum of one float over all ranks.
 Collective SumOfOneFloat(const LowerState& state);
-
-/// Of a group: bytes of its tensors of the partition's size, in the dtype of master weights.
-Bytes MasterBytes(const LowerState& state, std::size_t g);
 
 /// How the optimizer's kernels go through tensors of so many elements. torch's fused kernels go by
 /// four at a time, if they are a multiple of four (PyTorch 2.11,

@@ -177,8 +177,8 @@ void CheckSubGroups(const DeepSpeedCheck& check) {
   constexpr std::int64_t kDefault = 1'000'000'000;
   if (check.settings.Has(path) && size != kDefault && size < shards) {
     check.faults.Add(check.settings.Pointer(path),
-                     "not modelled: the optimizer runs in one sub-group here, for which a rank's " +
-                         std::to_string(shards) + " elements have to fit");
+                     "not modelled: sub-groups have " + std::to_string(kDefault) +
+                         " elements here, and a rank has " + std::to_string(shards));
   }
 }
 

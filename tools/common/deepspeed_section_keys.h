@@ -37,7 +37,7 @@ inline constexpr auto kZeroKeys = std::to_array<DeepSpeedKey>({
      kStages12, "", "flat tensors hold parameters in the model's order here"},
     {"zero_optimization.sub_group_size", "", KeyType::kCount, "1000000000", KeyMeaning::kRead,
      kStage3, "",
-     "the optimizer runs in one sub-group here; a size of its own that makes more is "
+     "sub-groups have 1000000000 elements of a rank here; another size that makes more than one is "
      "refused",
      0},
     {"zero_optimization.prefetch_bucket_size", "stage3_prefetch_bucket_size", KeyType::kCount,

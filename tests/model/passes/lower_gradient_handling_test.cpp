@@ -65,6 +65,33 @@ TEST(LowerGradientHandlingTest, Zero3ReadsNormsInFloat64AndScales) {
   EXPECT_EQ(Count(schedule, TaskKind::kReduceNorm), 1U);
 }
 
+/// TwoLayers with parameters of so many elements each.
+Graph WithParamsOf(std::int64_t elements) {
+  Graph graph = TwoLayers();
+  for (const Param& param : graph.params) {
+    Value& value = graph.values[param.value.index()];
+    value.shape = {elements};
+    value.strides = {1};
+    graph.storages[value.storage.index()].bytes = value.bytes();
+  }
+  return graph;
+}
+
+// Of 1e9 elements of a rank: two parameters of 2e9 over two ranks are a sub-group each.
+TEST(LowerGradientHandlingTest, Zero3UpdatesSubGroupBySubGroup) {
+  const auto updates = [](int stage, std::int64_t elements) {
+    return Count(LowerTiny(HandledSpec(stage), WithParamsOf(elements)), TaskKind::kOptimizerStep);
+  };
+  EXPECT_EQ(updates(3, 2'000'000'000), 2U);
+  EXPECT_EQ(updates(3, 1'999'999'998), 1U);
+  EXPECT_EQ(updates(1, 2'000'000'000), 1U);
+  const Schedule cut = LowerTiny(HandledSpec(3), WithParamsOf(2'000'000'000));
+  EXPECT_EQ(Total(cut, TaskKind::kGradientNorm, MemoryPattern::kNorm).launches, 2 + 2 * 11 + 22);
+  EXPECT_EQ(Total(cut, TaskKind::kStoreParams, MemoryPattern::kNarrow).moved,
+            2 * 1'000'000'000LL * (4 + 2));
+  EXPECT_EQ(Count(cut, TaskKind::kReduceNorm), 1U);
+}
+
 /// Parameters of which a rank owns a part, of the one of two ranks that has most.
 std::int64_t Parts(const Graph& graph, const ScheduleOptions& options) {
   std::vector<ParamId> all;
@@ -127,14 +154,15 @@ std::vector<PythonCalls> PythonOf(const Schedule& schedule) {
 }
 
 // ZeRO-3 frees and partitions each parameter; both graphs are entered, and autograd ends in each
-// trained parameter. Every gradient is copied and read, and the scalars are calls, too.
+// trained parameter. Every gradient is copied and read. Scalars that a step makes once cost two
+// calls each, and the collective 28.
 TEST(LowerGradientHandlingTest, TheHostCallsFromPython) {
   const Graph graph = TwoLayers();
   const auto all = static_cast<std::uint32_t>(graph.params.size());
   const std::vector<PythonCalls> expected = {
       {.operators = all},      {.graphs = 1},      {.graphs = 1},
       {.autograd_nodes = all}, {.operators = all}, {.operators = all},
-      {.operators = all},      {.operators = 11},  {.operators = 22}};
+      {.operators = all},      {.operators = 50},  {.operators = 44}};
   EXPECT_EQ(PythonOf(LowerTiny(HandledSpec(3), graph)), expected);
   PlanSpec sums = HandledSpec(1);
   sums.options.compute_grad_norm = false;
