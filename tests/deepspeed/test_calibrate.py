@@ -42,6 +42,14 @@ def test_keys_are_what_each_parameter_costs():
     ]
 
 
+def test_a_parameter_costs_the_same_where_a_launch_is_misjudged():
+    """13 launches and 3 operators, 2 and 2: 190 and 60 us."""
+    found = {"launch_in_a_loop_us": 12 / AMONG_OTHERS, "samples": [sample(50), sample(150)]}
+    keys = dict(line.strip().split(": ") for line in host_section(found, "a test").splitlines()[1:])
+    launch, operator = (int(keys[key].split()[0]) for key in ("launch", "python_operator"))
+    assert 15 * launch + 5 * operator == 250_000
+
+
 @pytest.fixture(scope="module")
 def calibrated(tmp_path_factory):
     folder = tmp_path_factory.mktemp("calibrated")

@@ -3,6 +3,7 @@
 import copy
 import gzip
 import json
+import lzma
 
 import pytest
 
@@ -55,8 +56,9 @@ def changed(*path, value):
 def test_files_and_documents_are_the_same_plan(tmp_path):
     (tmp_path / "plan.json").write_text(json.dumps(DOCUMENT))
     (tmp_path / "plan.json.gz").write_bytes(gzip.compress(json.dumps(DOCUMENT, indent=1).encode()))
-    plans = [read_plan(DOCUMENT), read_plan(tmp_path / "plan.json"), read_plan(tmp_path / "plan.json.gz")]
-    assert plans[0] == plans[1] == plans[2]
+    (tmp_path / "plan.json.xz").write_bytes(lzma.compress(json.dumps(DOCUMENT, indent=1).encode()))
+    plans = [read_plan(DOCUMENT), *(read_plan(tmp_path / name) for name in ("plan.json", "plan.json.gz", "plan.json.xz"))]
+    assert all(plan == plans[0] for plan in plans)
     assert plans[0].graphs[0].launches[1] == Launch("b", ("c",))
     assert plans[0].digest != read_plan(changed("ranks", value=4)).digest
 
@@ -106,7 +108,7 @@ def test_a_damaged_document_is_said(document, message):
 
 
 def test_a_damaged_file_is_named(tmp_path):
-    for name, data in (("absent.json", None), ("text.json", b"{"), ("bytes.json.gz", b"no gzip"), ("list.json", b"[]")):
+    for name, data in (("absent.json", None), ("text.json", b"{"), ("bytes.json.gz", b"no gzip"), ("bytes.json.xz", b"no xz"), ("list.json", b"[]")):
         path = tmp_path / name
         if data is not None:
             path.write_bytes(data)

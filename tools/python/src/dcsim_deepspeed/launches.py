@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import lzma
 import hashlib
 import json
 from collections.abc import Iterable
@@ -90,14 +91,14 @@ class Plan:
 
 
 def read_plan(source: str | Path | dict[str, Any]) -> Plan:
-    """Reads a file (".gz": compressed), or takes a document. Throws PlanError."""
+    """Reads a file (".gz" and ".xz": compressed), or takes a document. Throws PlanError."""
     if isinstance(source, dict):
         return _plan_of(source, "plan")
     path = Path(source)
     try:
-        data = gzip.decompress(path.read_bytes()) if path.name.endswith(".gz") else path.read_bytes()
-        document = json.loads(data)
-    except (OSError, EOFError, ValueError) as error:
+        decompress = {".gz": gzip.decompress, ".xz": lzma.decompress}.get(path.suffix, bytes)
+        document = json.loads(decompress(path.read_bytes()))
+    except (OSError, EOFError, ValueError, lzma.LZMAError) as error:
         raise PlanError(f"{path}: expected a file that dc-sim search --save-deepspeed-plan wrote ({error})") from error
     return _plan_of(document, str(path))
 
