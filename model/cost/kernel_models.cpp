@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "model/machine/gpu.h"
-
 namespace dcsim {
 namespace {
 
@@ -17,12 +15,21 @@ double Seconds(const KernelTraits& of, const GpuSpec& gpu) {
   return *seconds;
 }
 
+template <typename Rates>
+std::shared_ptr<const Rates> ReadSection(ObjectReader& section) {
+  auto rates = std::make_shared<Rates>();
+  ReadRates(section, *rates);
+  return rates;
+}
+
 }  // namespace
 
 std::shared_ptr<const KernelRates> ReadKernelRates(ObjectReader& kernels) {
-  auto rates = std::make_shared<KernelRates>();
-  ReadRates(kernels, *rates);
-  return rates;
+  return ReadSection<KernelRates>(kernels);
+}
+
+std::shared_ptr<const TritonRates> ReadTritonRates(ObjectReader& triton) {
+  return ReadSection<TritonRates>(triton);
 }
 
 Duration KernelTime(const KernelTraits& of, const GpuSpec& gpu) {

@@ -20,6 +20,7 @@
 #include "model/cost/reduction_time.h"
 #include "model/cost/roofline.h"
 #include "model/cost/softmax_time.h"
+#include "model/machine/gpu.h"
 
 namespace dcsim {
 
@@ -78,7 +79,6 @@ struct KernelRates {
   PoolingRates pooling;
   ConcatenationRates concatenation;
   ConvolutionRates convolution;
-  std::optional<TritonRates> triton;
 
   static constexpr auto Fields() {
     return std::tuple(ShareField("plain", &KernelRates::plain),
@@ -106,13 +106,17 @@ struct KernelRates {
                       PartField("batch_norm_writing", &KernelRates::batch_norm_writing),
                       PartField("pooling", &KernelRates::pooling),
                       PartField("concatenation", &KernelRates::concatenation),
-                      PartField("convolution", &KernelRates::convolution),
-                      PartField("triton", &KernelRates::triton));
+                      PartField("convolution", &KernelRates::convolution));
   }
 };
 
 /// Reads them from the keys of a GPU's `kernels`. Faults go to the reader's.
 std::shared_ptr<const KernelRates> ReadKernelRates(ObjectReader& kernels);
+/// The same from its `triton`.
+std::shared_ptr<const TritonRates> ReadTritonRates(ObjectReader& triton);
+
+/// Both, for ReadCluster.
+inline constexpr KernelRatesReader kKernelRatesReader{ReadKernelRates, ReadTritonRates};
 
 /// Time of a kernel alone that nobody has profiled, by the first of KernelModels that knows it,
 /// rounded up to whole ns and at least the shortest kernel. Throws Error for a product in a dtype

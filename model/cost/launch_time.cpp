@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <string_view>
 
-#include "model/cost/kernel_models.h"
 #include "model/cost/roofline.h"
 #include "model/machine/gpu.h"
 
@@ -121,10 +120,10 @@ std::optional<double> LaunchSeconds(const KernelTraits& of, const GpuSpec& gpu) 
     return std::nullopt;
   }
   const Bytes bytes = LaunchedBytes(of, gpu);
-  if (!gpu.kernels || !gpu.kernels->triton) {
+  if (gpu.triton == nullptr) {
     return TransferSeconds(bytes, gpu, gpu.bandwidth_efficiency);
   }
-  const TritonRates& rates = *gpu.kernels->triton;
+  const TritonRates& rates = *gpu.triton;
   const Launched launched = Find(of);
   const double share = ShareOf(launched, rates) * Occupied(launched, rates, gpu);
   const double moving = TransferSeconds(bytes, gpu, share);

@@ -10,7 +10,8 @@ namespace dcsim {
 
 struct GpuSpec;
 
-/// Triton kernels that Inductor writes: shares of the bandwidth by kind, and what they compute.
+/// Triton kernels that Inductor writes: shares of the bandwidth by kind, and what they compute. The
+/// `triton` of a GPU file (docs/design/costs/compiled.md).
 struct TritonRates {
   double pointwise = 1;
   double tiles = 1;  // of pointwise kernels whose blocks go along two dimensions, as transposes do
@@ -48,7 +49,7 @@ Bytes LaunchedBytes(const KernelTraits& of, const GpuSpec& gpu);
 
 /// Seconds that it takes: start, then bytes at the share of the bandwidth that kernels of its kind
 /// reach, less where it has too few threads for that, or what it computes at those rates, whichever
-/// is longer (GpuSpec::kernels, triton); without those rates all bytes at `bandwidth_efficiency`.
+/// is longer (GpuSpec::triton); without those rates all bytes at `bandwidth_efficiency`.
 std::optional<double> LaunchSeconds(const KernelTraits& of, const GpuSpec& gpu);
 
 }  // namespace dcsim

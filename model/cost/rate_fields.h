@@ -1,6 +1,5 @@
 #pragma once
 
-#include <optional>
 #include <string_view>
 #include <tuple>
 
@@ -58,15 +57,6 @@ void ReadRatePart(ObjectReader& object, std::string_view key, Part& part) {
     ObjectReader fields(*value, path, object.faults());
     ReadRates(fields, part);
     fields.RejectUnknown();
-  }
-}
-
-/// The same where it is there.
-template <typename Part>
-void ReadRatePart(ObjectReader& object, std::string_view key, std::optional<Part>& part) {
-  Part read;
-  if (object.OptionalObject(key, [&](ObjectReader& fields) { ReadRates(fields, read); })) {
-    part = read;
   }
 }
 

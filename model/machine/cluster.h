@@ -112,8 +112,8 @@ struct Cluster {
   int NodesOf(int ranks) const { return (ranks + gpus_per_node - 1) / gpus_per_node; }
 };
 
-/// Reads a dc-cluster/1 document, whose "gpu" is a dc-gpu/1 object; `read_kernels` reads what of it
-/// is for models of kernels. Throws Error with every fault.
-Cluster ReadCluster(const Json& document, const Locator& locate, KernelRatesReader read_kernels);
+/// Reads a dc-cluster/1 document, whose "gpu" is a dc-gpu/1 object; `read_gpu` reads what of it is
+/// for models of kernels. Throws Error with every fault.
+Cluster ReadCluster(const Json& document, const Locator& locate, const KernelRatesReader& read_gpu);
 
 }  // namespace dcsim

@@ -244,7 +244,9 @@ void ReadPowerLimit(ObjectReader& object, Cluster& cluster) {
 
 }  // namespace
 
-Cluster ReadCluster(const Json& document, const Locator& locate, KernelRatesReader read_kernels) {
+Cluster ReadCluster(const Json& document,
+                    const Locator& locate,
+                    const KernelRatesReader& read_gpu) {
   RequireFormat(document, "dc-cluster/1", locate);
   Faults faults(locate);
   const Path root;
@@ -258,7 +260,7 @@ Cluster ReadCluster(const Json& document, const Locator& locate, KernelRatesRead
     faults.Add(object.At("nodes"), "expected at most 1000000 GPUs on all nodes");
   }
   if (const Json* gpu = object.Require("gpu")) {
-    cluster.gpu = ReadGpu(*gpu, object.At("gpu"), faults, read_kernels);
+    cluster.gpu = ReadGpu(*gpu, object.At("gpu"), faults, read_gpu);
   }
   const Json* host = object.Find("host");
   cluster.host = ReadHostCosts(host == nullptr ? Json::object() : *host, object.At("host"), faults);

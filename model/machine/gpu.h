@@ -16,9 +16,14 @@ namespace dcsim {
 
 /// What the models of kernels know of a GPU (model/cost/kernel_models.h): a machine only keeps it.
 struct KernelRates;
+/// The same of the kernels that Inductor writes (model/cost/launch_time.h).
+struct TritonRates;
 
-/// Reads the keys of a GPU's `kernels`. Faults go to the reader's.
-using KernelRatesReader = std::shared_ptr<const KernelRates> (*)(ObjectReader& kernels);
+/// Reads the keys of a GPU's `kernels` and those of its `triton`. Faults go to the reader's.
+struct KernelRatesReader {
+  std::shared_ptr<const KernelRates> (*kernels)(ObjectReader& section);
+  std::shared_ptr<const TritonRates> (*triton)(ObjectReader& section);
+};
 
 /// Peak rate of dense matrix products in one element type.
 struct MatmulPeak {
@@ -90,6 +95,7 @@ struct GpuSpec {
   std::vector<Bytes> workspaces;       // that libraries allocate once (cuBLAS)
   std::vector<Bytes> bias_workspaces;  // … with the first product that adds a bias (cuBLASLt)
   std::shared_ptr<const KernelRates> kernels;  // none: the roofline prices all kernels
+  std::shared_ptr<const TritonRates> triton;   // none: all bytes at `bandwidth_efficiency`
   DeviceGaps gaps;
   Contention contention;
   std::optional<PowerModel> power;  // none: clocks do not change

@@ -293,7 +293,7 @@ void ReadErrors(ObjectReader& fields, GpuSpec& gpu) {
 GpuSpec ReadGpu(const Json& value,
                 const Path& path,
                 Faults& faults,
-                KernelRatesReader read_kernels) {
+                const KernelRatesReader& read) {
   ObjectReader object(value, path, faults);
   GpuSpec gpu;
   if (const Json* format = object.Require("format"); format != nullptr && *format != "dc-gpu/1") {
@@ -315,7 +315,8 @@ GpuSpec ReadGpu(const Json& value,
   ReadShare(object, "bandwidth_efficiency", gpu.bandwidth_efficiency);
   object.Required("shortest_kernel", ReadTime, gpu.shortest_kernel);
   ReadWorkspaces(object, gpu);
-  ReadSourced(object, "kernels", [&](ObjectReader& fields) { gpu.kernels = read_kernels(fields); });
+  ReadSourced(object, "kernels", [&](ObjectReader& fields) { gpu.kernels = read.kernels(fields); });
+  ReadSourced(object, "triton", [&](ObjectReader& fields) { gpu.triton = read.triton(fields); });
   ReadSourced(object, "gaps", [&](ObjectReader& fields) { ReadGaps(fields, gpu.gaps); });
   ReadSourced(object, "contention",
               [&](ObjectReader& fields) { ReadContention(fields, gpu.contention); });

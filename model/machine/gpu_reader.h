@@ -4,10 +4,7 @@
 
 namespace dcsim {
 
-/// Reads a dc-gpu/1 object, its `kernels` by `read_kernels`. Faults go to `faults`.
-GpuSpec ReadGpu(const Json& value,
-                const Path& path,
-                Faults& faults,
-                KernelRatesReader read_kernels);
+/// Reads a dc-gpu/1 object, its `kernels` and `triton` by `read`. Faults go to `faults`.
+GpuSpec ReadGpu(const Json& value, const Path& path, Faults& faults, const KernelRatesReader& read);
 
 }  // namespace dcsim

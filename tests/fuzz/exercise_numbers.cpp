@@ -139,7 +139,7 @@ void CheckSpans(const Timeline& timeline) {
 bool ExerciseNumbers(Draws draws) {
   try {
     const Cluster cluster =
-        ReadCluster(DrawCluster(draws), PointerLocator("drawn"), ReadKernelRates);
+        ReadCluster(DrawCluster(draws), PointerLocator("drawn"), kKernelRatesReader);
     const SmallStep step = DrawStep(draws);
     const PredictionInputs inputs{*step.graph, step.profile, cluster};
     const Prediction prediction = Predict(LowerFor(step.plan, inputs), step.plan, inputs, true);

@@ -17,7 +17,7 @@ namespace {
 
 void FuzzClusterFile(std::string_view text) {
   const YamlDocument document = YamlDocument::Parse(text, "fuzz");
-  const Cluster cluster = ReadCluster(document.json(), document.locator(), ReadKernelRates);
+  const Cluster cluster = ReadCluster(document.json(), document.locator(), kKernelRatesReader);
   PlanSpec spec;
   spec.options.reduce_bucket = 10'000;
   for (const int stage : {1, 3}) {

@@ -293,7 +293,7 @@ Cluster ReadClusterDocument(YamlDocument document,
                             const std::filesystem::path& folder,
                             const std::vector<Override>& overrides) {
   if (!document.json().is_object()) {
-    return ReadCluster(document.json(), document.locator(), ReadKernelRates);
+    return ReadCluster(document.json(), document.locator(), kKernelRatesReader);
   }
   // Another GPU's file first: the fields of "gpu." are its.
   std::vector<Override> fields;
@@ -311,7 +311,7 @@ Cluster ReadClusterDocument(YamlDocument document,
                          "GPU file"));
   }
   Apply(fields, document);
-  return ReadCluster(document.json(), document.locator(), ReadKernelRates);
+  return ReadCluster(document.json(), document.locator(), kKernelRatesReader);
 }
 
 NamedDocument LoadNamed(const std::string& name, const std::string& kind) {

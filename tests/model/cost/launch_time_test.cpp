@@ -18,20 +18,18 @@ constexpr OpId kTotal(2);
 
 GpuSpec Gpu() {
   GpuSpec gpu = GpuWithKernels();
-  KernelRates kernels = *gpu.kernels;
-  kernels.triton = {.pointwise = 0.5,
-                    .tiles = 0.25,
-                    .reduction = 0.25,
-                    .outer_reduction = 0.125,
-                    .persistent_reduction = 1,
-                    .split_reduction = 0.5,
-                    .full_threads = 1e-6,
-                    .trigonometric_per_second = 1e9,
-                    .error_functions_per_second = 1e8,
-                    .exponentials_per_second = 2e8,
-                    .online_softmax_per_second = 1e9,
-                    .start = Duration::FromNs(1000)};
-  gpu.kernels = std::make_shared<KernelRates>(kernels);
+  gpu.triton = std::make_shared<TritonRates>(TritonRates{.pointwise = 0.5,
+                                                         .tiles = 0.25,
+                                                         .reduction = 0.25,
+                                                         .outer_reduction = 0.125,
+                                                         .persistent_reduction = 1,
+                                                         .split_reduction = 0.5,
+                                                         .full_threads = 1e-6,
+                                                         .trigonometric_per_second = 1e9,
+                                                         .error_functions_per_second = 1e8,
+                                                         .exponentials_per_second = 2e8,
+                                                         .online_softmax_per_second = 1e9,
+                                                         .start = Duration::FromNs(1000)});
   return gpu;
 }
 
@@ -74,9 +72,9 @@ TEST(LaunchTimeTest, ShareFollowsTheBlocks) {
 TEST(LaunchTimeTest, FewThreadsReachLess) {
   const Graph graph = Moving(kRelu, 5'000, 0);
   GpuSpec gpu = Gpu();
-  KernelRates kernels = *gpu.kernels;
-  kernels.triton->full_threads = 0.25;
-  gpu.kernels = std::make_shared<KernelRates>(kernels);
+  TritonRates rates = *gpu.triton;
+  rates.full_threads = 0.25;
+  gpu.triton = std::make_shared<TritonRates>(rates);
   EXPECT_EQ(KernelTime(TraitsOf(graph, kRelu), gpu).ns(), 1'000 + 5 * 51'200 / 512);
 }
 

@@ -29,7 +29,7 @@ Json ClusterDocument() {
 }
 
 Cluster TestCluster() {
-  return ReadCluster(ClusterDocument(), PointerLocator("cluster"), ReadKernelRates);
+  return ReadCluster(ClusterDocument(), PointerLocator("cluster"), kKernelRatesReader);
 }
 
 }  // namespace dcsim

@@ -16,7 +16,7 @@ TEST(ClusterReaderTest, KernelsAreRead) {
   Json document = ClusterDocument();
   document["gpu"]["kernels"] = KernelsDocument();
   const KernelRates kernels =
-      *ReadCluster(document, PointerLocator("c"), ReadKernelRates).gpu.kernels;
+      *ReadCluster(document, PointerLocator("c"), kKernelRatesReader).gpu.kernels;
   EXPECT_EQ(kernels.elements_per_second.permuted, 2e11);
   EXPECT_EQ(kernels.reduction.part, Duration::FromNs(50));
   EXPECT_EQ(kernels.layer_norm_backward.columns_per_second, 2e8);
@@ -34,6 +34,34 @@ TEST(ClusterReaderTest, KernelsAreRead) {
   EXPECT_EQ(kernels.cudnn_attention.wide_masked, 3);
   EXPECT_EQ(kernels.cudnn_attention_backward.pair_head, Duration::FromNs(500));
   EXPECT_EQ(kernels.cudnn_attention_backward.head_sums, 0.6);
+}
+
+Json TritonDocument() {
+  return {{"pointwise", 0.9},
+          {"tiles", 0.8},
+          {"reduction", 0.7},
+          {"outer_reduction", 0.6},
+          {"persistent_reduction", 0.5},
+          {"split_reduction", 0.4},
+          {"full_threads", 0.25},
+          {"trigonometric_per_second", 5e11},
+          {"error_functions_per_second", 6e11},
+          {"exponentials_per_second", 7e11},
+          {"online_softmax_per_second", 8e11},
+          {"start", "1 us"},
+          {"source", "made up"}};
+}
+
+TEST(ClusterReaderTest, TritonIsReadWithoutKernels) {
+  Json document = ClusterDocument();
+  EXPECT_EQ(ReadCluster(document, PointerLocator("c"), kKernelRatesReader).gpu.triton, nullptr);
+  document["gpu"]["triton"] = TritonDocument();
+  const GpuSpec gpu = ReadCluster(document, PointerLocator("c"), kKernelRatesReader).gpu;
+  ASSERT_NE(gpu.triton, nullptr);
+  EXPECT_EQ(gpu.kernels, nullptr);
+  EXPECT_EQ(gpu.triton->outer_reduction, 0.6);
+  EXPECT_EQ(gpu.triton->online_softmax_per_second, 8e11);
+  EXPECT_EQ(gpu.triton->start, Duration::FromUs(1));
 }
 
 TEST(ClusterReaderTest, MachinesAreRead) {
@@ -80,7 +108,7 @@ TEST(ClusterReaderTest, HostCostsAreRead) {
 TEST(ClusterReaderTest, AllocatorEventsOfTheHostAreOptional) {
   Json document = ClusterDocument();
   const auto host = [&] {
-    return ReadCluster(document, PointerLocator("c"), ReadKernelRates).host;
+    return ReadCluster(document, PointerLocator("c"), kKernelRatesReader).host;
   };
   EXPECT_EQ(host().record, Duration::FromNs(400));
   EXPECT_EQ(host().take_back, Duration::FromNs(1200));
@@ -93,7 +121,7 @@ TEST(ClusterReaderTest, AllocatorEventsOfTheHostAreOptional) {
 TEST(ClusterReaderTest, PythonOfTheHostIsOptional) {
   Json document = ClusterDocument();
   const auto host = [&] {
-    return ReadCluster(document, PointerLocator("c"), ReadKernelRates).host;
+    return ReadCluster(document, PointerLocator("c"), kKernelRatesReader).host;
   };
   EXPECT_EQ(host().python_operator, Duration::FromNs(10'500));
   EXPECT_EQ(host().autograd_node, Duration::FromNs(6'500));
@@ -112,7 +140,7 @@ TEST(ClusterReaderTest, PythonOfTheHostIsOptional) {
 TEST(ClusterReaderTest, FirstCallsOfTheHostAreOptional) {
   Json document = ClusterDocument();
   const auto host = [&] {
-    return ReadCluster(document, PointerLocator("c"), ReadKernelRates).host;
+    return ReadCluster(document, PointerLocator("c"), kKernelRatesReader).host;
   };
   EXPECT_EQ(host().first_call, Duration::FromUs(13'000));
   EXPECT_EQ(host().first_collective, Duration::FromUs(80'000));
@@ -124,17 +152,17 @@ TEST(ClusterReaderTest, FirstCallsOfTheHostAreOptional) {
 
 TEST(ClusterReaderTest, WorkspaceOfProductsWithABiasIsOptional) {
   Json document = ClusterDocument();
-  EXPECT_THAT(ReadCluster(document, PointerLocator("c"), ReadKernelRates).gpu.bias_workspaces,
+  EXPECT_THAT(ReadCluster(document, PointerLocator("c"), kKernelRatesReader).gpu.bias_workspaces,
               testing::IsEmpty());
   document["gpu"]["bias_workspace"] = "1 MiB";
-  EXPECT_THAT(ReadCluster(document, PointerLocator("c"), ReadKernelRates).gpu.bias_workspaces,
+  EXPECT_THAT(ReadCluster(document, PointerLocator("c"), kKernelRatesReader).gpu.bias_workspaces,
               testing::ElementsAre(Bytes::MiB(1)));
 }
 
 TEST(ClusterReaderTest, LaunchQueueIsOptional) {
   Json document = ClusterDocument();
   document["host"]["launch_queue"] = 500;
-  EXPECT_EQ(ReadCluster(document, PointerLocator("c"), ReadKernelRates).host.launch_queue, 500);
+  EXPECT_EQ(ReadCluster(document, PointerLocator("c"), kKernelRatesReader).host.launch_queue, 500);
 }
 
 // What a person writes by hand: machines, a GPU, links. The host is that of the committed clusters.
@@ -145,7 +173,7 @@ TEST(ClusterReaderTest, HandWrittenClusterNeedsNoMeasurements) {
   }
   document["gpu"].erase("source");
   document["gpu"]["gaps"] = {{"collective", "18 us"}};
-  const Cluster cluster = ReadCluster(document, PointerLocator("c"), ReadKernelRates);
+  const Cluster cluster = ReadCluster(document, PointerLocator("c"), kKernelRatesReader);
   EXPECT_TRUE(cluster.collectives.empty());
   EXPECT_EQ(cluster.host.launch, Duration::FromNs(4'900));
   EXPECT_EQ(cluster.host.copy, cluster.host.launch);
@@ -157,7 +185,7 @@ TEST(ClusterReaderTest, TableOfSeveralNodesSaysSo) {
   Json over_nodes = document["collectives"][0];
   over_nodes["nodes"] = 2;
   document["collectives"].push_back(over_nodes);
-  const auto tables = ReadCluster(document, PointerLocator("c"), ReadKernelRates).collectives;
+  const auto tables = ReadCluster(document, PointerLocator("c"), kKernelRatesReader).collectives;
   ASSERT_EQ(tables.size(), 3U);
   EXPECT_EQ(tables[0].nodes, 1);
   EXPECT_EQ(tables[2].nodes, 2);
@@ -165,22 +193,24 @@ TEST(ClusterReaderTest, TableOfSeveralNodesSaysSo) {
 
 TEST(ClusterReaderTest, CopiesBothWaysDoNotDisturbEachOtherUnlessItIsSaid) {
   Json document = ClusterDocument();
-  EXPECT_EQ(ReadCluster(document, PointerLocator("c"), ReadKernelRates).host_both_ways.reload, 1);
+  EXPECT_EQ(ReadCluster(document, PointerLocator("c"), kKernelRatesReader).host_both_ways.reload,
+            1);
   document["host_both_ways"] = {{"offload", 0.75}, {"reload", 0.5}};
   const HostBothWays left =
-      ReadCluster(document, PointerLocator("c"), ReadKernelRates).host_both_ways;
+      ReadCluster(document, PointerLocator("c"), kKernelRatesReader).host_both_ways;
   EXPECT_EQ(left.offload, 0.75);
   EXPECT_EQ(left.reload, 0.5);
 }
 
 TEST(ClusterReaderTest, MemoryOfCommunicatorsIsOptional) {
   Json document = ClusterDocument();
-  EXPECT_EQ(ReadCluster(document, PointerLocator("c"), ReadKernelRates).communicator_memory.first,
-            Bytes(0));
+  EXPECT_EQ(
+      ReadCluster(document, PointerLocator("c"), kKernelRatesReader).communicator_memory.first,
+      Bytes(0));
   document["communicator_memory"] = {
       {"first", "92 MiB"}, {"all_reduce", "28 MiB"}, {"second", "288 MiB"}};
   const CommunicatorMemory memory =
-      ReadCluster(document, PointerLocator("c"), ReadKernelRates).communicator_memory;
+      ReadCluster(document, PointerLocator("c"), kKernelRatesReader).communicator_memory;
   EXPECT_EQ(memory.first, Bytes::MiB(92));
   EXPECT_EQ(memory.all_reduce, Bytes::MiB(28));
   EXPECT_EQ(memory.second, Bytes::MiB(288));
@@ -210,9 +240,10 @@ TEST(ClusterReaderTest, CopyEnginesAreRead) {
   EXPECT_FALSE(TestCluster().copy_engines.has_value());
   Json document = ClusterDocument();
   document["copy_engines"] = {{"start", "3 us"}, {"copy", "2 us"}, {"rate", "380 GB/s"}};
-  EXPECT_EQ(ReadCluster(document, PointerLocator("c"), ReadKernelRates).copy_engines->crowding, 0);
+  EXPECT_EQ(ReadCluster(document, PointerLocator("c"), kKernelRatesReader).copy_engines->crowding,
+            0);
   document["copy_engines"]["crowding"] = 0.75;
-  const auto engines = ReadCluster(document, PointerLocator("c"), ReadKernelRates).copy_engines;
+  const auto engines = ReadCluster(document, PointerLocator("c"), kKernelRatesReader).copy_engines;
   ASSERT_TRUE(engines.has_value());
   EXPECT_EQ(engines->start, Duration::FromUs(3));
   EXPECT_EQ(engines->copy, Duration::FromUs(2));
@@ -236,7 +267,7 @@ TEST(ClusterReaderTest, ContentionIsRead) {
   document["gpu"]["contention"] = {{"matmul", {{"collective", 0.68}}}, {"source", "made up"}};
   document["gpu"]["gaps"] = {
       {"kernel", "2 us"}, {"step", "1 us"}, {"collective", "18 us"}, {"source", "made up"}};
-  const GpuSpec gpu = ReadCluster(document, PointerLocator("c"), ReadKernelRates).gpu;
+  const GpuSpec gpu = ReadCluster(document, PointerLocator("c"), kKernelRatesReader).gpu;
   EXPECT_TRUE(gpu.contention.measured);
   EXPECT_EQ(gpu.contention.RateOf(DeviceUse::kMatmul, DeviceUse::kCollective),
             Rate::FromPermille(680));
@@ -258,12 +289,12 @@ TEST(ClusterReaderTest, DelaysByWaitingStreamsAreRead) {
       {"waiting", {{"copy", "350 ns"}}}, {"waiting_of_ops", 1.25}, {"source", "made up"}};
   WaitingDelays expected{};
   expected[static_cast<std::size_t>(StreamRole::kCopy)] = Duration::FromNs(350);
-  const DeviceGaps gaps = ReadCluster(document, PointerLocator("c"), ReadKernelRates).gpu.gaps;
+  const DeviceGaps gaps = ReadCluster(document, PointerLocator("c"), kKernelRatesReader).gpu.gaps;
   EXPECT_EQ(gaps.waiting, expected);
   EXPECT_EQ(gaps.waiting_of_ops, 1.25);
   document["gpu"]["gaps"]["waiting"] = {{"gahter", "1 us"}};
   document["gpu"]["gaps"]["waiting_of_ops"] = 0;
-  EXPECT_EQ(ErrorText([&] { ReadCluster(document, PointerLocator("c"), ReadKernelRates); }),
+  EXPECT_EQ(ErrorText([&] { ReadCluster(document, PointerLocator("c"), kKernelRatesReader); }),
             "c: /gpu/gaps/waiting/gahter: unknown key 'gahter', did you mean 'gather'?\n"
             "c: /gpu/gaps/waiting_of_ops: expected a factor from 0.1 to 10");
 }
@@ -298,7 +329,7 @@ TEST(ClusterReaderTest, LawsOfContentionAreRead) {
       {"ranks_apart", {{"idle", "2 us"}, {"rate", 0.01}, {"most", "500 us"}}},
       {"comes_first", {{"share", 0.4}, {"delay", "7 us"}}},
       {"source", "made up"}};
-  const Cluster cluster = ReadCluster(document, PointerLocator("c"), ReadKernelRates);
+  const Cluster cluster = ReadCluster(document, PointerLocator("c"), kKernelRatesReader);
   const Contention& contention = cluster.gpu.contention;
   EXPECT_EQ(cluster.gpu.gaps.queued, Duration::FromUs(10));
   EXPECT_EQ(cluster.gpu.gaps.start, Duration::FromUs(6));
@@ -330,7 +361,7 @@ TEST(ClusterReaderTest, GathersOfShiftedShardsAreRead) {
   Json document = ClusterDocument();
   document["shifted_shard_gathers"] = {{"above", "2 MiB"}, {"start", "9 us"}, {"times", 1.2}};
   const auto gathers =
-      ReadCluster(document, PointerLocator("c"), ReadKernelRates).shifted_shard_gathers;
+      ReadCluster(document, PointerLocator("c"), kKernelRatesReader).shifted_shard_gathers;
   ASSERT_TRUE(gathers.has_value());
   EXPECT_EQ(gathers->above, Bytes::MiB(2));
   EXPECT_EQ(gathers->start, Duration::FromUs(9));
@@ -341,7 +372,7 @@ TEST(ClusterReaderTest, StragglerIsRead) {
   EXPECT_EQ(TestCluster().straggler, 1);
   Json document = ClusterDocument();
   document["straggler"] = 1.05;
-  EXPECT_EQ(ReadCluster(document, PointerLocator("c"), ReadKernelRates).straggler, 1.05);
+  EXPECT_EQ(ReadCluster(document, PointerLocator("c"), kKernelRatesReader).straggler, 1.05);
 }
 
 // The host that was measured may have been the slow one.
@@ -349,7 +380,7 @@ TEST(ClusterReaderTest, HostSlowdownIsRead) {
   EXPECT_EQ(TestCluster().host_slowdown, 1);
   Json document = ClusterDocument();
   document["host_slowdown"] = 0.8;
-  EXPECT_EQ(ReadCluster(document, PointerLocator("c"), ReadKernelRates).host_slowdown, 0.8);
+  EXPECT_EQ(ReadCluster(document, PointerLocator("c"), kKernelRatesReader).host_slowdown, 0.8);
 }
 
 Json PowerDocument() {
@@ -370,7 +401,7 @@ TEST(ClusterReaderTest, PowerIsRead) {
   document["gpu"]["power"] = PowerDocument();
   document["straggler_power"] = 1.1;
   document["power_limit_watts"] = 500;
-  const Cluster cluster = ReadCluster(document, PointerLocator("c"), ReadKernelRates);
+  const Cluster cluster = ReadCluster(document, PointerLocator("c"), kKernelRatesReader);
   ASSERT_TRUE(cluster.gpu.power);
   const PowerModel& power = *cluster.gpu.power;
   EXPECT_EQ(cluster.straggler_power, 1.1);
@@ -390,7 +421,7 @@ TEST(ClusterReaderTest, OneNodeNeedsNoLinkBetweenNodes) {
   Json document = ClusterDocument();
   document["nodes"] = 1;
   document.erase("inter_node");
-  EXPECT_FALSE(ReadCluster(document, PointerLocator("c"), ReadKernelRates).inter_node);
+  EXPECT_FALSE(ReadCluster(document, PointerLocator("c"), kKernelRatesReader).inter_node);
 }
 
 struct Break {
@@ -404,7 +435,7 @@ class ClusterFaultTest : public testing::TestWithParam<Break> {};
 TEST_P(ClusterFaultTest, IsReported) {
   Json document = ClusterDocument();
   GetParam().change(document);
-  EXPECT_EQ(ErrorText([&] { ReadCluster(document, PointerLocator("c"), ReadKernelRates); }),
+  EXPECT_EQ(ErrorText([&] { ReadCluster(document, PointerLocator("c"), kKernelRatesReader); }),
             GetParam().message);
 }
 
@@ -557,6 +588,18 @@ INSTANTIATE_TEST_SUITE_P(
                 d["gpu"]["kernels"]["reduction"]["waves"] = "1 us";
               },
               "c: /gpu/kernels/reduction/waves: unknown key 'waves', did you mean 'wave'?"},
+        Break{"TritonLacksARate",
+              [](Json& d) {
+                d["gpu"]["triton"] = TritonDocument();
+                d["gpu"]["triton"].erase("tiles");
+              },
+              "c: /gpu/triton: key 'tiles' is missing"},
+        Break{"TritonAboveOne",
+              [](Json& d) {
+                d["gpu"]["triton"] = TritonDocument();
+                d["gpu"]["triton"]["full_threads"] = 1.5;
+              },
+              "c: /gpu/triton/full_threads: expected a share above 0 and up to 1"},
         Break{"UnalignedFaster",
               [](Json& d) {
                 d["unaligned_collectives"] = {
