@@ -54,20 +54,19 @@ Launched Find(const KernelTraits& of) {
 
 /// Seconds of the functions that it computes of each element. The exponentials of a softmax that is
 /// put together while it is read are in the rate of that.
-double ComputingSeconds(const Launched& of, const TritonRates& rates) {
-  const KernelMath& math = of.kernel.math;
+double ComputingSeconds(const LaunchWork& work, const TritonRates& rates) {
   double seconds = 0;
   const auto add = [&](std::int64_t calls, double rate) {
     seconds += static_cast<double>(calls) / rate;
   };
-  add(math.trigonometric_calls, rates.trigonometric_per_second);
-  add(math.error_functions, rates.error_functions_per_second);
-  if (math.combines_softmax) {
+  add(work.math.trigonometric_calls, rates.trigonometric_per_second);
+  add(work.math.error_functions, rates.error_functions_per_second);
+  if (work.math.combines_softmax) {
     add(1, rates.online_softmax_per_second);
   } else {
-    add(math.exponentials, rates.exponentials_per_second);
+    add(work.math.exponentials, rates.exponentials_per_second);
   }
-  return seconds * static_cast<double>(of.written_elements() * of.Number("r0_numel"));
+  return seconds * static_cast<double>(work.elements);
 }
 
 /// Whether what thread blocks have in work at a time is too much for a second loop to find it in
@@ -82,25 +81,26 @@ bool LeavesCache(const Launched& of, Bytes argument, const GpuSpec& gpu) {
 }
 
 /// Of the bandwidth, where there are threads enough.
-double ShareOf(const Launched& of, const TritonRates& rates) {
+double TritonRates::*ShareOf(const Launched& of) {
   // Blocks of so many results lie along what is contiguous, and reduce along something else.
   constexpr std::int64_t kOuterBlock = 16;
   switch (of.kernel.kind) {
     case KernelKind::kPointwise:
-      return of.Sets("YBLOCK") ? rates.tiles : rates.pointwise;
+      return of.Sets("YBLOCK") ? &TritonRates::tiles : &TritonRates::pointwise;
     case KernelKind::kReduction:
-      return of.Setting("XBLOCK") >= kOuterBlock ? rates.outer_reduction : rates.reduction;
+      return of.Setting("XBLOCK") >= kOuterBlock ? &TritonRates::outer_reduction
+                                                 : &TritonRates::reduction;
     case KernelKind::kPersistentReduction:
-      return of.Sets("RSPLIT_SIZE") ? rates.split_reduction : rates.persistent_reduction;
+      return of.Sets("RSPLIT_SIZE") ? &TritonRates::split_reduction
+                                    : &TritonRates::persistent_reduction;
   }
-  return 1;
+  return nullptr;
 }
 
 /// What a launch of few threads reaches of its share.
-double Occupied(const Launched& of, const TritonRates& rates, const GpuSpec& gpu) {
-  const double full =
-      static_cast<double>(gpu.multiprocessors) * static_cast<double>(kThreads) * rates.full_threads;
-  return std::min(1.0, static_cast<double>(of.blocks() * of.threads()) / full);
+double Occupied(const LaunchWork& work, const TritonRates& rates, const GpuSpec& gpu) {
+  const double full = static_cast<double>(ThreadsOf(gpu)) * rates.full_threads;
+  return std::min(1.0, static_cast<double>(work.threads) / full);
 }
 
 }  // namespace
@@ -115,19 +115,30 @@ Bytes LaunchedBytes(const KernelTraits& of, const GpuSpec& gpu) {
   return bytes;
 }
 
+LaunchWork LaunchWorkOf(const KernelTraits& of, const GpuSpec& gpu) {
+  const Launched launched = Find(of);
+  return {LaunchedBytes(of, gpu), ShareOf(launched), launched.blocks() * launched.threads(),
+          launched.written_elements() * launched.Number("r0_numel"), of.triton->math};
+}
+
+std::int64_t ThreadsOf(const GpuSpec& gpu) {
+  return gpu.multiprocessors * kThreads;
+}
+
+double LaunchWorkSeconds(const LaunchWork& work, const TritonRates& rates, const GpuSpec& gpu) {
+  const double share = rates.*work.share * Occupied(work, rates, gpu);
+  const double moving = TransferSeconds(work.bytes, gpu, share);
+  return rates.start.seconds() + std::max(moving, ComputingSeconds(work, rates));
+}
+
 std::optional<double> LaunchSeconds(const KernelTraits& of, const GpuSpec& gpu) {
   if (of.triton == nullptr) {
     return std::nullopt;
   }
-  const Bytes bytes = LaunchedBytes(of, gpu);
   if (gpu.triton == nullptr) {
-    return TransferSeconds(bytes, gpu, gpu.bandwidth_efficiency);
+    return TransferSeconds(LaunchedBytes(of, gpu), gpu, gpu.bandwidth_efficiency);
   }
-  const TritonRates& rates = *gpu.triton;
-  const Launched launched = Find(of);
-  const double share = ShareOf(launched, rates) * Occupied(launched, rates, gpu);
-  const double moving = TransferSeconds(bytes, gpu, share);
-  return rates.start.seconds() + std::max(moving, ComputingSeconds(launched, rates));
+  return LaunchWorkSeconds(LaunchWorkOf(of, gpu), *gpu.triton, gpu);
 }
 
 }  // namespace dcsim

@@ -47,9 +47,28 @@ struct TritonRates {
 /// where the rows that are in work at a time do not fit the cache.
 Bytes LaunchedBytes(const KernelTraits& of, const GpuSpec& gpu);
 
-/// Seconds that it takes: start, then bytes at the share of the bandwidth that kernels of its kind
-/// reach, less where it has too few threads for that, or what it computes at those rates, whichever
-/// is longer (GpuSpec::triton); without those rates all bytes at `bandwidth_efficiency`.
+/// What a launch does, as far as its time depends on it.
+struct LaunchWork {
+  Bytes bytes;                           // LaunchedBytes
+  double TritonRates::*share = nullptr;  // of the bandwidth, of kernels of its kind and blocks
+  std::int64_t threads = 0;              // of all its blocks
+  std::int64_t elements = 0;             // of which each is computed
+  KernelMath math;                       // of one of them
+};
+
+/// Of a Triton kernel.
+LaunchWork LaunchWorkOf(const KernelTraits& of, const GpuSpec& gpu);
+
+/// Threads that a GPU holds.
+std::int64_t ThreadsOf(const GpuSpec& gpu);
+
+/// Seconds that it takes at these rates: start, then bytes at the share of the bandwidth that
+/// kernels of its kind reach, less where it has too few threads for that, or what it computes at
+/// those rates, whichever is longer.
+double LaunchWorkSeconds(const LaunchWork& work, const TritonRates& rates, const GpuSpec& gpu);
+
+/// The same at the GPU's (GpuSpec::triton); without those all bytes at `bandwidth_efficiency`. None
+/// of other kernels.
 std::optional<double> LaunchSeconds(const KernelTraits& of, const GpuSpec& gpu);
 
 }  // namespace dcsim

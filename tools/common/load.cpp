@@ -12,6 +12,7 @@
 #include "model/ir/graph_reader.h"
 #include "model/ir/plan_reader.h"
 #include "model/ir/profile_reader.h"
+#include "model/machine/gpu_reader.h"
 #include "model/passes/lower.h"
 #include "model/passes/resolve.h"
 #include "sim/analysis/policy_measurements.h"
@@ -312,6 +313,14 @@ Cluster ReadClusterDocument(YamlDocument document,
   }
   Apply(fields, document);
   return ReadCluster(document.json(), document.locator(), kKernelRatesReader);
+}
+
+GpuSpec LoadGpu(const std::string& name, const fs::path& folder, const std::string& place) {
+  const YamlDocument document = LoadYaml(FindGpuFile(name, folder, place), "GPU file");
+  Faults faults(document.locator());
+  GpuSpec gpu = ReadGpu(document.json(), Path(), faults, kKernelRatesReader);
+  faults.ThrowIfAny();
+  return gpu;
 }
 
 NamedDocument LoadNamed(const std::string& name, const std::string& kind) {

@@ -105,6 +105,12 @@ Cluster ReadClusterDocument(YamlDocument document,
                             const std::filesystem::path& folder,
                             const std::vector<Override>& overrides = {});
 
+/// Reads the GPU file that a cluster file in `folder` calls `name`; `place` is said where there is
+/// none.
+GpuSpec LoadGpu(const std::string& name,
+                const std::filesystem::path& folder,
+                const std::string& place);
+
 /// Splits the "key=value" of an option. Throws Error without '='.
 Override ParseOverride(const std::string& text, const std::string& option = "--set");
 /// The same for all uses of an option.

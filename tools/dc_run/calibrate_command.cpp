@@ -9,10 +9,12 @@
 #include "exec/calibrate/drift_benchmark.h"
 #include "exec/calibrate/host_benchmark.h"
 #include "exec/calibrate/host_copy_benchmark.h"
+#include "exec/calibrate/launch_fit.h"
 #include "exec/calibrate/memory_benchmark.h"
 #include "exec/device/machine.h"
 #include "exec/launch/gpu_rank.h"
 #include "exec/launch/rank_processes.h"
+#include "exec/profiler/profile_workload.h"
 #include "model/base/error.h"
 #include "model/base/text.h"
 #include "tools/common/count_option.h"
@@ -21,6 +23,8 @@
 #include "tools/dc_run/cluster_yaml.h"
 #include "tools/dc_run/commands.h"
 #include "tools/dc_run/contention_yaml.h"
+#include "tools/dc_run/executable_form.h"
+#include "tools/dc_run/triton_yaml.h"
 #include "tools/dc_run/versions.h"
 
 namespace dcsim {
@@ -30,24 +34,82 @@ struct CalibrateOptions {
   int gpus = 1;
   std::string gpu;  // GPU file, as the cluster file names it
   std::string out = "-";
-  std::string contention;  // file for what streams cost each other; empty: not measured
+  std::string contention;              // file for what streams cost each other; empty: not measured
+  std::string kernels;                 // file for the rates of Triton kernels; empty: not measured
+  std::vector<std::string> workloads;  // folders, whose kernels they are
+};
+
+/// What the rates of Triton kernels are measured with, read before anything is measured.
+struct KernelWorkloads {
+  GpuSpec gpu;
+  std::vector<ExecutableForm> forms;
 };
 
 std::string CommandOf(const CalibrateOptions& options) {
-  return "dc-run calibrate --gpus " + std::to_string(options.gpus) + " --gpu " + options.gpu +
-         " --out " + options.out +
-         (options.contention.empty() ? "" : " --contention " + options.contention);
+  std::string command = "dc-run calibrate --gpus " + std::to_string(options.gpus) + " --gpu " +
+                        options.gpu + " --out " + options.out +
+                        (options.contention.empty() ? "" : " --contention " + options.contention) +
+                        (options.kernels.empty() ? "" : " --kernels " + options.kernels);
+  for (const std::string& workload : options.workloads) {
+    command += " --workload " + workload;
+  }
+  return command;
 }
 
 void Report(const std::string& line) {
   std::cerr << "calibrate: " << line << "\n";
 }
 
-int CalibrateRank(const CalibrateOptions& options,
-                  const exec::RankIdentity& identity,
-                  const exec::RendezvousAddress& address) {
-  exec::SelectGpu(identity);
-  exec::Rendezvous rendezvous(address, identity);
+KernelWorkloads LoadKernelWorkloads(const CalibrateOptions& options) {
+  KernelWorkloads kernels;
+  kernels.gpu = LoadGpu(options.gpu, std::filesystem::path(options.out).parent_path(), "--gpu");
+  for (const std::string& folder : options.workloads) {
+    const ExecutableForm& form = kernels.forms.emplace_back(
+        TakeExecutable({LoadWorkload(folder), {}}, "inductor", /*stage=*/3, "cuda"));
+    if (form.workload.workload.graph.kernels.empty()) {
+      throw Error("--workload " + folder + ": its compiled form has no Triton kernels");
+    }
+  }
+  return kernels;
+}
+
+/// Throws Error where the GPU file is of another GPU than this one.
+void CheckGpu(const GpuSpec& gpu) {
+  if (const std::string here = exec::GpuName(); here != gpu.name) {
+    throw Error("--gpu: the file is of " + gpu.name + ", but this GPU is " + here);
+  }
+}
+
+/// Profiles the workloads on this GPU, one after the other.
+exec::LaunchFit MeasureKernels(const KernelWorkloads& kernels) {
+  constexpr int kTrainedSteps = 2;  // weights hardly change what Triton kernels take
+  constexpr int kSteps = 5;
+  std::vector<exec::WorkloadLaunches> launches;
+  for (const ExecutableForm& form : kernels.forms) {
+    const Graph& graph = form.workload.workload.graph;
+    Report("kernels of " + graph.name);
+    exec::ProfileSettings settings;
+    settings.trained_steps = kTrainedSteps;
+    settings.steps = kSteps;
+    settings.binaries = form.found();
+    launches.push_back(
+        exec::LaunchesOf(graph, exec::ProfileWorkload(graph, settings), kernels.gpu));
+  }
+  return exec::FitLaunches(launches, kernels.gpu);
+}
+
+std::vector<std::string> NamesOf(const KernelWorkloads& kernels) {
+  std::vector<std::string> names;
+  for (const ExecutableForm& form : kernels.forms) {
+    names.push_back(form.workload.workload.graph.name);
+  }
+  return names;
+}
+
+/// What all ranks measure together; the rest is rank 0's.
+CalibrationResult Measure(const CalibrateOptions& options,
+                          const exec::RankIdentity& identity,
+                          exec::Rendezvous& rendezvous) {
   CalibrationResult result;
   if (identity.rank == 0) {
     Report("host calls");
@@ -74,32 +136,70 @@ int CalibrateRank(const CalibrateOptions& options,
       result.drift = exec::BenchmarkDrift(*communicators.front(), rendezvous);
     }
   }
+  return result;
+}
+
+/// `kernels`: of rank 0, where they are measured; else null.
+int CalibrateRank(const CalibrateOptions& options,
+                  const KernelWorkloads* kernels,
+                  const exec::RankIdentity& identity,
+                  const exec::RendezvousAddress& address) {
+  exec::SelectGpu(identity);
+  if (identity.rank == 0 && kernels != nullptr) {
+    CheckGpu(kernels->gpu);
+  }
+  exec::Rendezvous rendezvous(address, identity);
+  CalibrationResult result = Measure(options, identity, rendezvous);
   if (identity.rank == 0) {
     result.machine = exec::MachineReport();
     result.versions = Versions();
     result.date = exec::Today();
-    WriteFile(options.out, PrintClusterYaml(result, options.gpus, options.gpu, CommandOf(options)));
+    const std::string command = CommandOf(options);
+    WriteFile(options.out, PrintClusterYaml(result, options.gpus, options.gpu, command));
     if (!result.contention.empty()) {
-      WriteFile(options.contention, PrintContentionYaml(result, options.gpus, CommandOf(options)));
+      WriteFile(options.contention, PrintContentionYaml(result, options.gpus, command));
+    }
+    if (kernels != nullptr) {
+      result.launches = MeasureKernels(*kernels);
+      WriteFile(options.kernels, PrintTritonYaml(result, NamesOf(*kernels),
+                                                 kernels->gpu.triton != nullptr, command));
     }
   }
   rendezvous.Finish();
   return 0;
 }
 
-ExitCode RunCalibrate(const CalibrateOptions& options) {
-  const auto rank = [&options](const exec::RankIdentity& identity,
-                               const exec::RendezvousAddress& address) {
-    return CalibrateRank(options, identity, address);
-  };
+/// Before anything is measured.
+void CheckOptions(const CalibrateOptions& options) {
   if (options.gpus < 1) {
     throw Error("--gpus " + std::to_string(options.gpus) + ": expected 1 or more");
   }
   if (options.gpus < 2 && !options.contention.empty()) {
     throw Error("--contention: expected --gpus 2 or more, got " + std::to_string(options.gpus));
   }
-  CheckOutputs({{"--out", options.out}, {"--contention", options.contention}});
-  if (const auto identity = exec::FindLauncherIdentity()) {
+  if (!options.kernels.empty() && options.workloads.empty()) {
+    throw Error("--kernels: needs one --workload or more, whose kernels to measure");
+  }
+  if (options.kernels.empty() && !options.workloads.empty()) {
+    throw Error("--workload: is for --kernels F, which takes the rates of its kernels");
+  }
+  CheckOutputs({{"--out", options.out},
+                {"--contention", options.contention},
+                {"--kernels", options.kernels}});
+}
+
+ExitCode RunCalibrate(const CalibrateOptions& options) {
+  CheckOptions(options);
+  const auto identity = exec::FindLauncherIdentity();
+  std::optional<KernelWorkloads> kernels;
+  if (!options.kernels.empty() && (!identity || identity->rank == 0)) {
+    kernels = LoadKernelWorkloads(options);
+  }
+  const auto rank = [&options, &kernels](const exec::RankIdentity& of,
+                                         const exec::RendezvousAddress& address) {
+    return CalibrateRank(options, kernels ? &*kernels : nullptr, of, address);
+  };
+  if (identity) {
     rank(*identity, exec::LauncherRendezvous(*identity));
   } else {
     exec::RunRankProcesses(options.gpus, rank);
@@ -112,7 +212,9 @@ ExitCode RunCalibrate(const CalibrateOptions& options) {
 Subcommand CalibrateCommand() {
   return {
       "calibrate", "Measure collectives, memory and host calls of this machine into a cluster file",
-      "  dc-run calibrate --gpus 4 --gpu ../gpus/h200.yaml --out configs/clusters/h200-4.yaml",
+      "  dc-run calibrate --gpus 4 --gpu ../gpus/h200.yaml --out configs/clusters/h200-4.yaml\n"
+      "  dc-run calibrate --gpu ../gpus/h200.yaml --out new.yaml --kernels triton.yaml "
+      "--workload traces/llama-3.2-1b --workload traces/bert-large",
       [](CLI::App& app) -> std::function<ExitCode()> {
         const auto options = std::make_shared<CalibrateOptions>();
         AddCount(app, "--gpus", options->gpus, {1, 1'000'000}, "GPUs of this machine to use");
@@ -121,6 +223,11 @@ Subcommand CalibrateCommand() {
         app.add_option("--contention", options->contention,
                        "file for the contention of a GPU file, measured on two or more GPUs; "
                        "left out, it is not measured");
+        app.add_option("--kernels", options->kernels,
+                       "file for triton of a GPU file, fitted to the kernels of workloads; "
+                       "left out, they are not measured");
+        app.add_option("--workload", options->workloads,
+                       "folder of a recorded workload, whose Triton kernels --kernels measures");
         app.add_option("--out", options->out, "cluster file to write; - is stdout");
         return [options] { return RunCalibrate(*options); };
       }};

@@ -10,6 +10,7 @@
 #include "exec/calibrate/drift_benchmark.h"
 #include "exec/calibrate/host_benchmark.h"
 #include "exec/calibrate/host_copy_benchmark.h"
+#include "exec/calibrate/launch_fit.h"
 #include "exec/calibrate/memory_benchmark.h"
 #include "model/ir/document.h"
 
@@ -25,6 +26,7 @@ struct CalibrationResult {
   std::optional<exec::CopyEngineSample> copy_engines;  // of more than one GPU
   std::vector<exec::ContentionSample> contention;
   std::vector<exec::DriftSample> drift;
+  std::optional<exec::LaunchFit> launches;  // of workloads' Triton kernels
   Json machine;
   Json versions;
   std::string date;

@@ -197,6 +197,18 @@ TEST(LoadTest, OverrideNamesAnotherGpuFile) {
   EXPECT_TRUE(error.ends_with("did you mean 'h100.yaml'?")) << error;
 }
 
+TEST(LoadTest, GpuFileIsReadAlone) {
+  const std::string folder = SourceFolder() + "/configs/clusters";
+  EXPECT_EQ(LoadGpu("../gpus/h200.yaml", folder, "--gpu").name, "NVIDIA H200");
+  EXPECT_EQ(LoadGpu("h200", folder, "--gpu").name, "NVIDIA H200");
+  const std::string missing = ErrorText([&] { LoadGpu("../gpus/h10.yaml", folder, "--gpu"); });
+  EXPECT_TRUE(missing.starts_with("--gpu: no such file ")) << missing;
+  const TemporaryFolder own;
+  WriteFile(own / "own.yaml", "format: dc-gpu/1\nname: 5\n");
+  const std::string broken = ErrorText([&] { LoadGpu("own.yaml", own.path(), "--gpu"); });
+  EXPECT_TRUE(broken.starts_with(own / "own.yaml:2:")) << broken;
+}
+
 /// A copy of the H200 cluster with one text replaced, and its GPU file beside it.
 struct EditedCluster {
   EditedCluster(const std::string& edited, const std::string& from, const std::string& to) {
