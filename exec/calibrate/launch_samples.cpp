@@ -51,4 +51,9 @@ WorkloadLaunches LaunchesOf(const Graph& graph, const Profile& profile, const Gp
   return launches;
 }
 
+void AddLaunches(const WorkloadLaunches& of, WorkloadLaunches& to) {
+  to.samples.insert(to.samples.end(), of.samples.begin(), of.samples.end());
+  to.seconds += of.seconds;
+}
+
 }  // namespace dcsim::exec

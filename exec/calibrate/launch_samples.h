@@ -26,4 +26,7 @@ struct WorkloadLaunches {
 /// do not matter.
 WorkloadLaunches LaunchesOf(const Graph& graph, const Profile& profile, const GpuSpec& gpu);
 
+/// What a workload's step does in another form of it, as of another stage, too.
+void AddLaunches(const WorkloadLaunches& of, WorkloadLaunches& to);
+
 }  // namespace dcsim::exec

@@ -88,10 +88,16 @@ double TritonRates::*ShareOf(const Launched& of) {
     case KernelKind::kPointwise:
       return of.Sets("YBLOCK") ? &TritonRates::tiles : &TritonRates::pointwise;
     case KernelKind::kReduction:
+      if (of.kernel.math.mixes_layouts) {
+        return &TritonRates::mixed_reduction;
+      }
       return of.Setting("XBLOCK") >= kOuterBlock ? &TritonRates::outer_reduction
                                                  : &TritonRates::reduction;
     case KernelKind::kPersistentReduction:
-      return of.Sets("RSPLIT_SIZE") ? &TritonRates::split_reduction
+      if (of.kernel.math.mixes_layouts) {
+        return &TritonRates::mixed_reduction;
+      }
+      return of.Sets("RSPLIT_SIZE") ? &TritonRates::outer_reduction
                                     : &TritonRates::persistent_reduction;
   }
   return nullptr;

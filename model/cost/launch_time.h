@@ -16,9 +16,9 @@ struct TritonRates {
   double pointwise = 1;
   double tiles = 1;  // of pointwise kernels whose blocks go along two dimensions, as transposes do
   double reduction = 1;
-  double outer_reduction = 1;  // along a dimension that is not the last
+  double outer_reduction = 1;  // along a dimension that is not the last, or that one, too
   double persistent_reduction = 1;
-  double split_reduction = 1;  // persistent, with sums along the other dimension in the same loop
+  double mixed_reduction = 1;  // of tensors that lie along different dimensions
   double full_threads = 1;     // of the threads that a GPU holds, from which on the shares hold
   double trigonometric_per_second = 0;  // sines and cosines
   double error_functions_per_second = 0;
@@ -32,7 +32,7 @@ struct TritonRates {
         ShareField("reduction", &TritonRates::reduction),
         ShareField("outer_reduction", &TritonRates::outer_reduction),
         ShareField("persistent_reduction", &TritonRates::persistent_reduction),
-        ShareField("split_reduction", &TritonRates::split_reduction),
+        ShareField("mixed_reduction", &TritonRates::mixed_reduction),
         ShareField("full_threads", &TritonRates::full_threads),
         PositiveField("trigonometric_per_second", &TritonRates::trigonometric_per_second),
         PositiveField("error_functions_per_second", &TritonRates::error_functions_per_second),

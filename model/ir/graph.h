@@ -116,6 +116,7 @@ struct KernelMath {
   std::int64_t error_functions = 0;
   std::int64_t exponentials = 0;
   bool combines_softmax = false;  // puts softmaxes together while they are read
+  bool mixes_layouts = false;     // a reduction that Inductor finds neither inner nor outer
 };
 
 /// An op of a stand-in: operators that do to a launch's arguments what a Triton kernel does. Their

@@ -94,7 +94,11 @@ KernelMath MathOf(std::string_view source) {
   math.trigonometric_calls = CountCalls(source, "cos") + CountCalls(source, "sin");
   math.error_functions = CountCalls(source, "erf");
   math.exponentials = CountCalls(source, "exp");
-  math.combines_softmax = source.find("online_softmax_combine") != std::string_view::npos;
+  const auto has = [source](std::string_view text) {
+    return source.find(text) != std::string_view::npos;
+  };
+  math.combines_softmax = has("online_softmax_combine");
+  math.mixes_layouts = has("reduction_hint=ReductionHint.DEFAULT");
   return math;
 }
 

@@ -42,7 +42,7 @@ struct CalibrateOptions {
 /// What the rates of Triton kernels are measured with, read before anything is measured.
 struct KernelWorkloads {
   GpuSpec gpu;
-  std::vector<ExecutableForm> forms;
+  std::vector<std::vector<ExecutableForm>> forms;  // by workload: for ZeRO-3, for ZeRO-1 and 2
 };
 
 std::string CommandOf(const CalibrateOptions& options) {
@@ -64,10 +64,12 @@ KernelWorkloads LoadKernelWorkloads(const CalibrateOptions& options) {
   KernelWorkloads kernels;
   kernels.gpu = LoadGpu(options.gpu, std::filesystem::path(options.out).parent_path(), "--gpu");
   for (const std::string& folder : options.workloads) {
-    const ExecutableForm& form = kernels.forms.emplace_back(
-        TakeExecutable({LoadWorkload(folder), {}}, "inductor", /*stage=*/3, "cuda"));
-    if (form.workload.workload.graph.kernels.empty()) {
-      throw Error("--workload " + folder + ": its compiled form has no Triton kernels");
+    std::vector<ExecutableForm>& forms = kernels.forms.emplace_back();
+    for (const int stage : {3, 1}) {
+      forms.push_back(TakeExecutable({LoadWorkload(folder), {}}, "inductor", stage, "cuda"));
+      if (forms.back().workload.workload.graph.kernels.empty()) {
+        throw Error("--workload " + folder + ": a compiled form of it has no Triton kernels");
+      }
     }
   }
   return kernels;
@@ -85,23 +87,26 @@ exec::LaunchFit MeasureKernels(const KernelWorkloads& kernels) {
   constexpr int kTrainedSteps = 2;  // weights hardly change what Triton kernels take
   constexpr int kSteps = 5;
   std::vector<exec::WorkloadLaunches> launches;
-  for (const ExecutableForm& form : kernels.forms) {
-    const Graph& graph = form.workload.workload.graph;
-    Report("kernels of " + graph.name);
-    exec::ProfileSettings settings;
-    settings.trained_steps = kTrainedSteps;
-    settings.steps = kSteps;
-    settings.binaries = form.found();
-    launches.push_back(
-        exec::LaunchesOf(graph, exec::ProfileWorkload(graph, settings), kernels.gpu));
+  for (const std::vector<ExecutableForm>& forms : kernels.forms) {
+    exec::WorkloadLaunches& own = launches.emplace_back();
+    Report("kernels of " + forms.front().workload.workload.graph.name);
+    for (const ExecutableForm& form : forms) {
+      const Graph& graph = form.workload.workload.graph;
+      exec::ProfileSettings settings;
+      settings.trained_steps = kTrainedSteps;
+      settings.steps = kSteps;
+      settings.binaries = form.found();
+      exec::AddLaunches(
+          exec::LaunchesOf(graph, exec::ProfileWorkload(graph, settings), kernels.gpu), own);
+    }
   }
   return exec::FitLaunches(launches, kernels.gpu);
 }
 
 std::vector<std::string> NamesOf(const KernelWorkloads& kernels) {
   std::vector<std::string> names;
-  for (const ExecutableForm& form : kernels.forms) {
-    names.push_back(form.workload.workload.graph.name);
+  for (const std::vector<ExecutableForm>& forms : kernels.forms) {
+    names.push_back(forms.front().workload.workload.graph.name);
   }
   return names;
 }

@@ -85,7 +85,7 @@ std::string PrintTritonYaml(const CalibrationResult& result,
   const exec::LaunchFit& fit = *result.launches;
   return "triton:\n" + RatesText(fit, has_triton) + "  source: >-\n    " + command +
          "\n    on one " + result.machine.value("gpu", "") + ", " + result.versions.dump() + " " +
-         result.date + ": Triton kernels\n    of the ZeRO-3 forms of " + Joined(workloads) +
+         result.date + ": Triton kernels\n    of the compiled forms of " + Joined(workloads) +
          ";\n    mean error of a workload's Triton time " + PrintShare(fit.error, kDecimals) +
          (fit.left_out_error
               ? ", of each by the fit to the others " + PrintShare(*fit.left_out_error, kDecimals)

@@ -25,7 +25,7 @@ constexpr TritonRates kKnown{.pointwise = 0.83,
                              .reduction = 0.7,
                              .outer_reduction = 0.52,
                              .persistent_reduction = 0.9,
-                             .split_reduction = 0.44,
+                             .mixed_reduction = 0.44,
                              .full_threads = 0.4,
                              .trigonometric_per_second = 407e9,
                              .error_functions_per_second = 501e9,
@@ -74,7 +74,7 @@ std::vector<LaunchWork> Works(std::int64_t size) {
   for (double TritonRates::*share :
        {&TritonRates::pointwise, &TritonRates::tiles, &TritonRates::reduction,
         &TritonRates::outer_reduction, &TritonRates::persistent_reduction,
-        &TritonRates::split_reduction}) {
+        &TritonRates::mixed_reduction}) {
     for (const std::int64_t thousands : {10 * size, 100 * size, 10'000 * size}) {
       works.push_back(Moving(share, thousands));
     }
@@ -104,7 +104,7 @@ std::vector<double> Numbers(const TritonRates& rates) {
           rates.reduction,
           rates.outer_reduction,
           rates.persistent_reduction,
-          rates.split_reduction,
+          rates.mixed_reduction,
           rates.full_threads,
           rates.trigonometric_per_second,
           rates.error_functions_per_second,
@@ -156,7 +156,7 @@ TEST(LaunchFitTest, WhatNoLaunchShowsIsTheGpus) {
   gpu.triton = std::make_shared<TritonRates>(others);
   const LaunchFit fit = FitLaunches({Made(kPointwiseOnly, kKnown)}, gpu);
   EXPECT_THAT(NotShown(fit), ElementsAre("tiles", "reduction", "outer_reduction",
-                                         "persistent_reduction", "split_reduction", "full_threads",
+                                         "persistent_reduction", "mixed_reduction", "full_threads",
                                          "trigonometric_per_second", "error_functions_per_second",
                                          "exponentials_per_second", "online_softmax_per_second"));
   EXPECT_EQ(Numbers(fit.rates), Numbers(kKnown));
@@ -230,30 +230,41 @@ TEST(LaunchFitTest, EqualLaunchesAreOne) {
   EXPECT_DOUBLE_EQ(launches.seconds, 9e-6);
 }
 
-/// Every second of the workloads whose forms for ZeRO-3 were profiled on an H200, from `first` on.
+/// Adds what a form of a workload launches, where a profile on an H200 has its times.
+void AddProfiled(const std::string& name, int stage, const GpuSpec& gpu, WorkloadLaunches& to) {
+  const std::string form = stage == 3 ? "zero3" : "zero12";
+  const std::string file =
+      SourceFolder() + "/traces/" + name + "/profile-h200-inductor-" + form + ".json.xz";
+  if (FileExists(file)) {
+    const Graph graph = CompiledWorkloadGraph(name, stage);
+    AddLaunches(LaunchesOf(graph, ParseProfile(ReadFile(file), graph, file), gpu), to);
+  }
+}
+
+/// Every second of the workloads of which a compiled form was profiled on an H200, from `first` on.
 std::vector<WorkloadLaunches> Profiled(std::size_t first, const GpuSpec& gpu) {
   std::vector<WorkloadLaunches> launches;
   std::size_t place = 0;
   for (const std::string& name : WorkloadNames()) {
-    const std::string file =
-        SourceFolder() + "/traces/" + name + "/profile-h200-inductor-zero3.json.xz";
-    if (FileExists(file) && place++ % 2 == first) {
-      const Graph graph = CompiledWorkloadGraph(name, 3);
-      launches.push_back(LaunchesOf(graph, ParseProfile(ReadFile(file), graph, file), gpu));
+    WorkloadLaunches own;
+    AddProfiled(name, 3, gpu, own);
+    AddProfiled(name, 1, gpu, own);
+    if (!own.samples.empty() && place++ % 2 == first) {
+      launches.push_back(std::move(own));
     }
   }
   return launches;
 }
 
-// Eight workloads each. Of the second half yolos-base is half off, by its bicubic
+// Fourteen workloads each. Of the second half yolos-base is half off, by its bicubic
 // interpolation.
 TEST(LaunchFitTest, HalfOfTheWorkloadsTellTheTimeOfTheOthers) {
   GpuSpec gpu = LoadGpu("h200.yaml", SourceFolder() + "/configs/gpus", "h200");
   gpu.triton = nullptr;
   const std::vector<WorkloadLaunches> first = Profiled(0, gpu);
   const std::vector<WorkloadLaunches> second = Profiled(1, gpu);
-  EXPECT_LT(TritonTimeError(second, FitLaunches(first, gpu).rates, gpu), 0.11);
-  EXPECT_LT(TritonTimeError(first, FitLaunches(second, gpu).rates, gpu), 0.072);
+  EXPECT_LT(TritonTimeError(second, FitLaunches(first, gpu).rates, gpu), 0.084);
+  EXPECT_LT(TritonTimeError(first, FitLaunches(second, gpu).rates, gpu), 0.06);
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ CalibrationResult Result() {
                .reduction = 0.75,
                .outer_reduction = 0.66,
                .persistent_reduction = 0.875,
-               .split_reduction = 0.7,
+               .mixed_reduction = 0.7,
                .full_threads = 0.25,
                .trigonometric_per_second = 560e9,
                .error_functions_per_second = 12.3e9,
@@ -50,7 +50,7 @@ TEST(TritonYamlTest, EveryRateSaysWhatItRestsOn) {
   reduction: 0.75                         # 12 launches, 34.5 % of the time
   outer_reduction: 0.66                   # 12 launches, 34.5 % of the time
   persistent_reduction: 0.875             # no launch: the GPU file's
-  split_reduction: 0.7                    # 12 launches, 34.5 % of the time
+  mixed_reduction: 0.7                    # 12 launches, 34.5 % of the time
   full_threads: 0.25                      # 12 launches, 34.5 % of the time
   trigonometric_per_second: 560e9         # 12 launches, 34.5 % of the time
   error_functions_per_second: 12.3e9      # 12 launches, 34.5 % of the time
@@ -60,7 +60,7 @@ TEST(TritonYamlTest, EveryRateSaysWhatItRestsOn) {
   source: >-
     dc-run ...
     on one NVIDIA H200, {"cuda":"13.0"} 2026-11-30: Triton kernels
-    of the ZeRO-3 forms of gpt2, bert-large;
+    of the compiled forms of gpt2, bert-large;
     mean error of a workload's Triton time 0.045, of each by the fit to the others 0.077;
     shown by no launch: persistent_reduction, online_softmax_per_second (the GPU file's)
 )");

@@ -23,7 +23,7 @@ GpuSpec Gpu() {
                                                          .reduction = 0.25,
                                                          .outer_reduction = 0.125,
                                                          .persistent_reduction = 1,
-                                                         .split_reduction = 0.5,
+                                                         .mixed_reduction = 0.5,
                                                          .full_threads = 1e-6,
                                                          .trigonometric_per_second = 1e9,
                                                          .error_functions_per_second = 1e8,
@@ -65,7 +65,20 @@ TEST(LaunchTimeTest, ShareFollowsTheBlocks) {
   graph.kernels[0].kind = KernelKind::kPersistentReduction;
   EXPECT_EQ(time(), 2'500);
   blocks["RSPLIT_SIZE"] = 16;
+  EXPECT_EQ(time(), 13'000);
+  graph.kernels[0].math.mixes_layouts = true;
   EXPECT_EQ(time(), 4'000);
+  graph.kernels[0].kind = KernelKind::kReduction;
+  EXPECT_EQ(time(), 4'000);
+}
+
+TEST(LaunchTimeTest, InductorSaysWhichReductionsMixLayouts) {
+  Json document = CompiledDocument();
+  document["kernels"][0]["source"] = "    reduction_hint=ReductionHint.INNER,\n";
+  document["kernels"][1]["source"] = "    reduction_hint=ReductionHint.DEFAULT,\n";
+  const Graph graph = ParseGraph(document.dump(), "small.json");
+  EXPECT_FALSE(graph.kernels[0].math.mixes_layouts);
+  EXPECT_TRUE(graph.kernels[1].math.mixes_layouts);
 }
 
 // Of 100 * 2048 threads a fourth are enough, 51,200. Four blocks of four warps have 512 of them.

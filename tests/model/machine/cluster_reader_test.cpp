@@ -42,7 +42,7 @@ Json TritonDocument() {
           {"reduction", 0.7},
           {"outer_reduction", 0.6},
           {"persistent_reduction", 0.5},
-          {"split_reduction", 0.4},
+          {"mixed_reduction", 0.4},
           {"full_threads", 0.25},
           {"trigonometric_per_second", 5e11},
           {"error_functions_per_second", 6e11},
