@@ -219,7 +219,7 @@ Subcommand CalibrateCommand() {
       "calibrate", "Measure collectives, memory and host calls of this machine into a cluster file",
       "  dc-run calibrate --gpus 4 --gpu ../gpus/h200.yaml --out configs/clusters/h200-4.yaml\n"
       "  dc-run calibrate --gpu ../gpus/h200.yaml --out new.yaml --kernels triton.yaml "
-      "--workload traces/llama-3.2-1b --workload traces/bert-large",
+      "--workload traces/llama-3.2-1b-cudnn --workload traces/bert-large",
       [](CLI::App& app) -> std::function<ExitCode()> {
         const auto options = std::make_shared<CalibrateOptions>();
         AddCount(app, "--gpus", options->gpus, {1, 1'000'000}, "GPUs of this machine to use");
