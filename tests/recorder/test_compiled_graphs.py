@@ -11,8 +11,12 @@ from compiled_plausibility import beside, peak
 from dcrecord.graph_file import COMPILED_FILES, GRAPH_FILE, read_document
 
 
-# Recorded and measured before attention that is written out kept its causal mask: plain layers of that graph have none.
-OLDER = {"gpt-oss-4": [GRAPH_FILE]}
+# Recorded and measured before attention that is written out kept its causal mask: plain layers of these graphs have none.
+OLDER = {name: [GRAPH_FILE] for name in ("gpt-oss-4", "gpt-neo-1.3b", "gemma-2-2b")}
+# Inductor pads products of 180 columns to 184.
+PADDED = {"swin2sr": 1.01}
+# The gradient of float32 logits, 2 GiB, beside 15 GiB.
+ALIVE = {"llama-3-8b": 1.15}
 
 
 def test_page_is_made_of_the_lines() -> None:
@@ -32,8 +36,8 @@ def test_forms_do_the_work_of_their_graphs(form: str) -> None:
     for name, line in lines().items():
         if "refused" not in line[form]:
             ratios = line[form]["beside"]
-            assert ratios["flops"] == pytest.approx(1.0, abs=0.001), name
-            assert 0.3 < ratios["saved"] <= 1.1 and 0.3 < ratios["peak"] <= 1.1, name
+            assert 0.999 <= ratios["flops"] <= PADDED.get(name, 1.001), name
+            assert 0.3 < ratios["saved"] <= 1.1 and 0.3 < ratios["peak"] <= ALIVE.get(name, 1.1), name
 
 
 @pytest.mark.parametrize("form", COMPILED_FILES)
