@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <ATen/cuda/CUDAContext.h>
 #include <ATen/cuda/CUDAEvent.h>
@@ -28,7 +29,7 @@ std::int64_t SpanOf(const Value& value) {
     last += (value.shape[i] - 1) * value.strides[i];
   }
   const std::int64_t elements = value.numel() == 0 ? 0 : last + 1;
-  return (elements * ElementBytes(value.dtype) + kApart - 1) / kApart * kApart;
+  return RoundUp(elements * ElementBytes(value.dtype), kApart);
 }
 
 std::vector<ValueId> TensorsOf(const Op& op) {
@@ -134,7 +135,7 @@ void UseFastestConfigurations(const Graph& graph,
   std::optional<ConfigurationTimer> timer;
   std::vector<char> is_done(kernels.size());
   for (const Op& op : graph.ops) {
-    if (!op.launch || is_done[op.launch->kernel]++ != 0) {
+    if (!op.launch || std::exchange(is_done[op.launch->kernel], 1) != 0) {
       continue;
     }
     KernelProgram& program = *kernels[op.launch->kernel];

@@ -111,29 +111,23 @@ void AddScalars(LowerState& state,
 }
 
 /// Norms of all gradients, and the total norm, which the host reads.
-void AddNorm(LowerState& state, const std::vector<GroupPart>& trained) {
-  BufferId sum;
-  for (const GroupPart& part : trained) {
-    sum = AddNorms(state, part, sum);
-    AddScalars(state, part, sum, kGroupScalars, kGroupScalars);
-  }
-  AddScalars(state, trained.back(), sum, kTotalScalars, kTotalScalars);
-  AddHostRead(state, sum);
-}
-
-/// The same in ZeRO-3.
-void AddShardedNorm(LowerState& state, const std::vector<GroupPart>& trained) {
+void AddTotalNorm(LowerState& state, const std::vector<GroupPart>& trained) {
+  const bool sharded = state.plan.options.stage == 3;
+  const auto calls = [sharded](std::size_t scalars, std::size_t params) {
+    return sharded ? scalars * kCallsOfScalar + params / kParamsOfCall : scalars;
+  };
   BufferId sum;
   std::size_t params = 0;
   for (const GroupPart& part : trained) {
     sum = AddNorms(state, part, sum);
     AddScalars(state, part, sum, kGroupScalars,
-               kGroupScalars * kCallsOfScalar + kCallsOfCollective + part.params / kParamsOfCall);
-    AddDeviceSynchronize(state);
+               calls(kGroupScalars, part.params) + (sharded ? kCallsOfCollective : 0));
+    if (sharded) {
+      AddDeviceSynchronize(state);
+    }
     params += part.params;
   }
-  AddScalars(state, trained.back(), sum, kTotalScalars,
-             kTotalScalars * kCallsOfScalar + params / kParamsOfCall);
+  AddScalars(state, trained.back(), sum, kTotalScalars, calls(kTotalScalars, params));
   AddHostRead(state, sum);
 }
 
@@ -157,17 +151,15 @@ void AddGradientChecks(LowerState& state) {
     return;
   }
   AddParameterCalls(state);
-  if (options.stage == 3) {
-    AddShardedNorm(state, trained);
-    return;
+  if (options.stage != 3) {
+    BufferId found;
+    for (const GroupPart& part : trained) {
+      found = AddOverflowCheck(state, part, found);
+    }
+    AddHostRead(state, found);
   }
-  BufferId found;
-  for (const GroupPart& part : trained) {
-    found = AddOverflowCheck(state, part, found);
-  }
-  AddHostRead(state, found);
-  if (options.compute_grad_norm || options.gradient_clipping) {
-    AddNorm(state, trained);
+  if (options.stage == 3 || options.compute_grad_norm || options.gradient_clipping) {
+    AddTotalNorm(state, trained);
   }
 }
 

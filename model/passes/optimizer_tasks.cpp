@@ -71,9 +71,11 @@ BufferId AddFloat(LowerState& state) {
 }
 
 std::vector<GroupPart> PartsOf(const LowerState& state, std::size_t g) {
+  if (!state.in_deepspeed()) {
+    return {{.group = g, .elements = state.flat[g].partition}};
+  }
   constexpr std::int64_t kSubGroup = 1'000'000'000;
-  const bool cuts = state.in_deepspeed() && state.plan.options.stage == 3 &&
-                    !state.plan.options.offload_parameters;
+  const bool cuts = state.plan.options.stage == 3 && !state.plan.options.offload_parameters;
   std::vector<GroupPart> parts = {{.group = g}};
   std::vector<ParamId> trained;
   for (const ParamId id : state.layout.groups()[g].params) {

@@ -11,8 +11,9 @@ namespace dcsim {
 struct GroupPart {
   std::size_t group = 0;
   std::int64_t elements = 0;  // of one rank
-  std::size_t params = 0;     // of which that rank owns a part, on the rank that has most of them
-  std::int64_t largest = 1;   // elements of such a part
+  // With gradient_handling deepspeed alone:
+  std::size_t params = 0;    // of which that rank owns a part, on the rank that has most of them
+  std::int64_t largest = 1;  // elements of such a part
 };
 
 /// A group as it is updated, in order. DeepSpeed's ZeRO-3 closes a sub-group with the parameter by

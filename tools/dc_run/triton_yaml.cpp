@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <tuple>
 
+#include "model/base/text.h"
+
 namespace dcsim {
 namespace {
 
@@ -67,14 +69,6 @@ std::string NotShownText(const exec::LaunchFit& fit, bool has_triton) {
                        : ";\n    shown by no launch: " + names + " (" + KeptText(has_triton) + ")";
 }
 
-std::string Joined(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) {
-    text += (text.empty() ? "" : ", ") + name;
-  }
-  return text;
-}
-
 }  // namespace
 
 std::string PrintTritonYaml(const CalibrationResult& result,
@@ -85,7 +79,7 @@ std::string PrintTritonYaml(const CalibrationResult& result,
   const exec::LaunchFit& fit = *result.launches;
   return "triton:\n" + RatesText(fit, has_triton) + "  source: >-\n    " + command +
          "\n    on one " + result.machine.value("gpu", "") + ", " + result.versions.dump() + " " +
-         result.date + ": Triton kernels\n    of the compiled forms of " + Joined(workloads) +
+         result.date + ": Triton kernels\n    of the compiled forms of " + Join(workloads, ", ") +
          ";\n    mean error of a workload's Triton time " + PrintShare(fit.error, kDecimals) +
          (fit.left_out_error
               ? ", of each by the fit to the others " + PrintShare(*fit.left_out_error, kDecimals)
